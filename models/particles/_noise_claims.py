@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from scipy.special import iv
+from scipy.optimize import brentq
+from scipy.special import gamma, iv
 
 import odesim
 from odesim.lab.claims import Claim, Measurement, Statement, Verdict
@@ -86,6 +87,38 @@ def transition() -> Iterable[Measurement]:
         yield Measurement(f"a_1 from a_1 = 0.05, beta = 4, {share:g} K#", first, order, 1e-6)
 
 
+def harmonic(l: int, d: int, beta: float) -> float:
+    """E exp(beta u) P_l(u) / beta over the sphere in d dimensions, u a cosine, by Bessel functions."""
+    return float(gamma(d / 2) * (2 / beta) ** (d / 2 - 1) * iv(d / 2 - 1 + l, beta) / beta)
+
+
+def on_sphere(d: int, beta: float, share: float, start: Any, end: float) -> Any:
+    """Modes (24,) on the sphere in d dimensions at t = end, with K = share K#. start: as of modes_at."""
+    modes = start ** np.arange(24) if np.ndim(start) == 0 else start
+    given: dict[str, Any] = {"beta": beta, "kappa": KAPPA, "d": float(d), "K": share * KAPPA / harmonic(1, d, beta)}
+    options: dict[str, Any] = {"sizes": {"N": 24}, "span": (0, end), "save": 2, "rtol": 1e-9, "atol": 1e-17}
+    return odesim.integrate("particles.sphere_density", params=given, initial={"a": modes}, **options).final["a"]
+
+
+def sphere_growth() -> Iterable[Measurement]:
+    """The rates of the first modes of a density that is nearly uniform, from t = 0 to 1, in 3 and 4 dimensions."""
+    for d, beta, share in ((3, 1.0, 0.9), (3, 2.5, 1.1), (4, 1.0, 1.1)):
+        end = on_sphere(d, beta, share, np.array([1.0, *[1e-7] * 3, *[0.0] * 20]), 1.0)
+        for l in (1, 2, 3):
+            rate = l * (l + d - 2) * KAPPA * (share * harmonic(l, d, beta) / harmonic(1, d, beta) - 1)
+            yield Measurement(f"rate of mode {l}, d = {d}, beta = {beta:g}, {share:g} K#", float(np.log(end[l] / 1e-7)), rate, 1e-5)
+
+
+def sphere_transition() -> Iterable[Measurement]:
+    """From order, 0.2 % below K#, by temperatures 0.3 below and above that where I_(d/2+1) is I_(d/2)/d."""
+    for d, recorded in ((3, 1.8161545), (4, 1.5752571)):
+        star = brentq(lambda beta, d=d: iv(d / 2 + 1, beta) / iv(d / 2, beta) - 1 / d, 0.5, 5, xtol=1e-12)
+        yield Measurement(f"beta at which order begins to jump, d = {d}", star, recorded, 5.1e-8)
+        below, above = (float(on_sphere(d, star + side, 0.998, 0.8, 4000.0)[1]) for side in (-0.3, 0.3))
+        yield Measurement(f"a_1 in the end below it, d = {d}", below, 0.0, 1e-3)
+        yield Measurement(f"a_1 in the end above it, d = {d}", above, 0.1, 0.0, ">=")
+
+
 NOISY = (
     Claim(
         "particles.threshold",
@@ -114,5 +147,24 @@ NOISY = (
                   "ordered stays so below K#", transition, Verdict.HOLDS, "the law near K#: the next order; else what is left in the end"),
         slow=True,
         depends=("particles.threshold",),
+    ),
+    Claim(
+        "particles.sphere_modes",
+        Source("mun2026phase", "abstract", "d = 3 and 4"),
+        "24 modes of the density about an axis, from a start that is nearly uniform",
+        ("particles.sphere_density",),
+        Statement("around the uniform density on the sphere mode l grows at the rate l (l + d - 2) (K lam_l - kappa), lam_l the mean of "
+                  "exp(beta u) P_l(u) / beta: order sets in at K# = kappa / lam_1", sphere_growth,
+                  Verdict.HOLDS, "products of modes of 1e-7, and rtol"),
+    ),
+    Claim(
+        "particles.sphere_transition",
+        Source("mun2026phase", "abstract", "d = 3 and 4"),
+        "24 modes of the density about an axis, at .998 of K#, from order",
+        ("particles.sphere_density",),
+        Statement("on the sphere order sets in continuously where I_(d/2+1)(beta) < I_(d/2)(beta) / d, by a jump above", sphere_transition,
+                  Verdict.HOLDS, "the recorded digits; what is left in the end, and a jump of a tenth"),
+        slow=True,
+        depends=("particles.sphere_modes",),
     ),
 )  # fmt: skip

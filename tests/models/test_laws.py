@@ -71,6 +71,7 @@ WITHOUT_CLOSED_FORM = (
         "particles.density",
         "particles.noisy_circle",
         "particles.sphere",
+        "particles.sphere_density",
         "particles.unnormalised",
         "topics.full",
     ),
@@ -207,6 +208,7 @@ def test_a_law_is_not_applicable_where_it_does_not_hold(name, initial, law):
 LEAST = {("hierarchy.gated", "L"): 4, ("scan_snap.reduced", "S"): 4, ("scan_snap.full_decorrelated", "S"): 4}
 LEAST |= {(f"galore.{name}", size): 2 for name in ("adam_map", "projected") for size in "mn"} | {
     ("particles.density", "N"): 2,
+    ("particles.sphere_density", "N"): 2,
     ("margin.next_token", "K"): 2,
     ("in_context.single_location", "Q"): 20,
 }

@@ -46,7 +46,7 @@ NO_LAW_FIXES = {
 NO_CLOCK = (
     *("joma.joint_linear", "joma.joint_exp", "joma.joint_softmax", "joma.reduced_exp"),
     *("hierarchy.multilayer", "hierarchy.covariance", "topics.full", "topics.reduced"),
-    *("particles.sphere", "particles.circle", "particles.density", "gibbs.training_flow"),
+    *("particles.sphere", "particles.circle", "particles.density", "particles.sphere_density", "gibbs.training_flow"),
     *("particles.unnormalised", "classics.committee", "induction.stages", "induction.full", "self_supervised.no_stop"),
     *("ngrams.linear", "in_context.markov", "in_context.markov_bias", "in_context.single_location", "in_context.two_layers"),
     *(f"margin.{name}" for name in ("key_query", "prompt", "weights")),

@@ -142,3 +142,44 @@ def test_thresholds_of_tokens_with_noise() -> None:
     assert jumps == pytest.approx(2.4469183113, abs=6e-11)
     for beta, lasts in ((jumps - 0.3, False), (jumps + 0.3, True)):  # order below K#
         assert bool(modes_at(beta, 0.999, 0.8, 2000.0)[1] > 0.2) is lasts
+
+
+SPHERE = {1.1: (0.50113875, 0.1933961), 1.5: (0.80628595, 0.5503667)}
+"""K/K# -> a_1 and a_2 of the stationary density of tokens on the sphere, beta = 1, kappa = 1/2, by another script."""
+SPHERE_THRESHOLD = 1.3591409142
+
+
+@pytest.mark.parametrize("share", SPHERE)
+def test_order_of_tokens_on_a_sphere(share: float) -> None:
+    """16 modes at t = 400, recorded at t = 20 too; and the density that is exp of its own potential, by quadrature."""
+    given: dict[str, Any] = {"params": {"kappa": 0.5, "K": share * SPHERE_THRESHOLD}, "rtol": 1e-10, "atol": 1e-14}
+    run = odesim.integrate("particles.sphere_density", **given, span=(0, 400), save=[0, 20, 400])
+    assert run.y["a"][-1, 1:3] == pytest.approx(SPHERE[share], abs=6e-8)
+    if share == 1.1:
+        assert run.y["a"][1, 1] == pytest.approx(0.5010303, abs=6e-8)
+    u, weight = np.polynomial.legendre.leggauss(60)
+    around = np.linspace(0, 2 * np.pi, 64, endpoint=False)
+    # <x, y> of two points by their cosines to the axis and the angle about it
+    product = u[:, None, None] * u[:, None] + (np.sqrt(1 - u**2)[:, None, None] * np.sqrt(1 - u**2)[:, None]) * np.cos(around)
+    kernel = np.exp(product).mean(axis=2)
+    density = np.exp(2 * u)
+    for _ in range(400):
+        density /= density @ weight
+        density = np.exp(2 * share * SPHERE_THRESHOLD * kernel @ (weight * density))
+    assert float((u * density) @ weight / (density @ weight)) == pytest.approx(SPHERE[share][0], abs=2e-8)
+
+
+def test_a_sphere_of_two_dimensions_is_the_circle() -> None:
+    """Modes of particles.density at t = 3: 1e-10."""
+    given: dict[str, Any] = {"sizes": {"N": 24}, "span": (0, 3), "save": 2, "rtol": 1e-11, "atol": 1e-14}
+    params = {"beta": 2.0, "kappa": 0.5, "K": 1.2}
+    on_circle = odesim.integrate("particles.density", params=params, **given).final["a"]
+    on_sphere = odesim.integrate("particles.sphere_density", params={**params, "d": 2.0}, **given).final["a"]
+    np.testing.assert_allclose(on_sphere, on_circle, atol=1e-10)
+
+
+def test_a_density_that_is_not_resolved() -> None:
+    """Little noise: 16 modes are not enough, the density is negative somewhere, and the run says so."""
+    run = odesim.integrate("particles.sphere_density", params={"kappa": 0.01}, span=(0, 20), save=21)
+    broken = run.invariants["the modes resolve the density"]
+    assert broken is not None and broken > 0.01

@@ -63,6 +63,7 @@ ODD: dict[str, dict[str, Any]] = {  # sizes and parameters that differ from each
     "particles.circle": {"sizes": {"n": 4}, "params": {"beta": 1.3}},
     "particles.noisy_circle": {"sizes": {"n": 4}, "params": {"beta": 1.3, "K": 0.7}},
     "particles.density": {"sizes": {"N": 5, "X": 3}, "params": {"beta": 1.3, "K": 0.7}},
+    "particles.sphere_density": {"sizes": {"N": 5, "X": 3}, "params": {"beta": 1.3, "K": 0.7, "d": 4.0}},
     "noise.two_layer": {"params": {"s": 1.3}},
     "noise.sgd_least_squares": {"sizes": {"D": 4}, "params": {"second": 0.7}},
     "edge.product": {"params": {"shape": 1.0}},

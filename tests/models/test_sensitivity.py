@@ -21,7 +21,12 @@ from tests.support.moves import check_moves, moves
 
 SMALL = {"M": 4, "K": 2, "S": 7, "D": 3, "C": 2, "L": 4}
 SEQUENCES = {"gibbs.master": {"S": 4}, "gibbs.parallel": {"S": 4}, "gibbs.training_flow": {"S": 4, "A": 3, "N": 4, "R": 2}}
-SEQUENCES |= {"induction.full": {"N": 2, "V": 3, "S": 6}, "particles.density": {"N": 5, "X": 4}, "in_context.separate": {"H": 2}}
+SEQUENCES |= {
+    "induction.full": {"N": 2, "V": 3, "S": 6},
+    "particles.density": {"N": 5, "X": 4},
+    "particles.sphere_density": {"N": 5, "X": 4},
+    "in_context.separate": {"H": 2},
+}
 
 
 @cache

@@ -41,10 +41,11 @@ def find_pair(system: str, task: str) -> Pair | None:
     return replace(base, requirements={**base.requirements, **required}, example={**base.example, **settings})
 
 
-def flow_misfits(facts: TrainingFacts) -> list[str]:
-    """Phrases on why the optimizer does not follow a gradient flow in the limit of small steps; empty if it does."""
+def optimizer_misfits(pair: Pair | None, facts: TrainingFacts) -> list[str]:
+    """Phrases on why the optimizer is not the System's: none of a flow's, in the limit of small steps; empty if it is."""
     name, decay = facts.optimizer.get("name", "sgd"), facts.optimizer.get("weight_decay", 0.0)
-    phrases = [f"the optimizer is {name}, not {' or '.join(FLOWS)}"] * (name not in FLOWS)
+    right = (pair.optimizers if pair else ()) or FLOWS
+    phrases = [f"the optimizer is {name}, not {' or '.join(right)}"] * (name not in right)
     return phrases + [f"weight_decay is {decay:g}, not 0"] * bool(decay)
 
 
@@ -54,13 +55,13 @@ def misfits(pair: Pair | None, facts: TrainingFacts) -> list[str]:
     pair: of the System and the task; without one only the optimizer is known to matter.
     """
     if pair is None:
-        return flow_misfits(facts)
+        return optimizer_misfits(pair, facts)
     phrases = [
         f"{name} is {setting_text(facts.config[name])}, not {' or '.join(map(setting_text, right))}"
         for name, right in pair.requirements.items()
         if name in facts.config and facts.config[name] not in right
     ]
-    return [*flow_misfits(facts), *phrases, *pair.other_misfits(facts)]
+    return [*optimizer_misfits(pair, facts), *phrases, *pair.other_misfits(facts)]
 
 
 def setting_text(value: Any) -> str:
@@ -102,10 +103,11 @@ def check_own(system: str, facts: TrainingFacts, theory: Mapping[str, Any], pair
         raise ParamError(does_not_describe(system, facts.task, wrong))
 
 
-def check_flow(system: str, facts: TrainingFacts) -> None:
-    """Raises ParamError, with all settings that do not fit, if the optimizer does not follow a gradient flow, as the System does."""
-    if flow_misfits(facts):
-        raise ParamError(does_not_describe(system, facts.task, misfits(find_pair(system, facts.task), facts)))
+def check_optimizer_fits(system: str, facts: TrainingFacts) -> None:
+    """Raises ParamError, with all settings that do not fit, if the optimizer is not one that the System describes."""
+    pair = find_pair(system, facts.task)
+    if optimizer_misfits(pair, facts):
+        raise ParamError(does_not_describe(system, facts.task, misfits(pair, facts)))
 
 
 def does_not_describe(system: str, task: str, wrong: Sequence[str]) -> str:

@@ -3,91 +3,23 @@
 Recorded numbers are of programs other than odesim, or closed forms; each tolerance says what it is made of.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.base.errors import ParamError, no_such
-from odesim.lab.compare.comparison import Comparison, Number
+from odesim.lab.compare.comparison import Comparison
+from odesim.lab.compare.field_recipes import FIELD
 from odesim.lab.compare.pairs import why_not_described
+from odesim.lab.compare.readings import DIGITS, ROUNDING, Measure, Reading, Recipe, at, both, distances, exact, metric
 from odesim.lab.networks.measures import softmax
 
-Measure = Callable[[Comparison], float]
-
-
-@dataclass(frozen=True)
-class Reading:
-    """A number that a comparison must show: its name, how it is read, the recorded value, a tolerance and the reason for it."""
-
-    name: str
-    of: Measure
-    recorded: float
-    tolerance: float
-    reason: str
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """A stored comparison. doc: what it shows, in a line. The other fields are the arguments of `odesim.compare`.
-
-    map: "flow" or "discrete".
-    """
-
-    name: str
-    doc: str
-    model: str
-    task: str
-    readings: tuple[Reading, ...]
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    seeds: Sequence[int] = (0,)
-    steps: int | None = None
-    save: int | None = None
-    map: str = "flow"
-    observables: tuple[str, ...] = ()
-
-    def request(self) -> dict[str, Any]:
-        """The arguments of `odesim.compare`, by name."""
-        return {name: value for name, value in vars(self).items() if name not in ("name", "doc", "readings")}
-
-    def numbers(self, comparison: Comparison) -> tuple[Number, ...]:
-        """All readings of a comparison beside what is recorded."""
-        return tuple(Number(r.name, float(r.of(comparison)), r.recorded, r.tolerance, r.reason) for r in self.readings)
-
-
-def at(side: str, name: str, t: float, *place: int) -> Measure:
-    """A quantity of one side at the compared time nearest t, one component of it, in the mean over seeds."""
-
-    def measure(comparison: Comparison) -> float:
-        values = getattr(comparison, side)[name]
-        here = values[(slice(None), int(np.abs(comparison.t - t).argmin()), *place)]
-        return float(np.mean(here))
-
-    return measure
-
-
-def metric(name: str, which: str) -> Measure:
-    """A metric of the comparison's table."""
-
-    def measure(comparison: Comparison) -> float:
-        return next(float(row[which]) for row in comparison.table() if row["observable"] == name)
-
-    return measure
-
-
-def distances(names: Iterable[str], tolerance: float, reason: str) -> list[Reading]:
-    """The relative L2 errors of these quantities, which are 0 but for the reason."""
-    return [Reading(f"relative L2 of {name}", metric(name, "relative_l2"), 0.0, tolerance, reason) for name in names]
-
-
-ROUNDING = "rounding of two orders of summation over so many steps"
 OF_SEEDS = "four standard errors of the difference of two means over 20 seeds, and half a digit"
-DIGITS = "half a unit of the last digit"
-BY_DOP853 = f"{DIGITS}, of the amplitudes and gaps by scipy's DOP853"
+OF_BATCHES = "steps of .001, to first order, and four standard errors of 16 seeds, by the mean and deviation of 16 others:"
 CHORD = "half a digit, and p between whole epochs along a line, less than p (1 - p)^3 / 32 from the flow"
-PART = "half a digit, and the part of an epoch of 340 facts, to one fact"
+PART = "half a digit, and one fact of an epoch of 340: .5 p (1 - p)^2 / 340"
 TABLE_EPOCHS = (1, 2, 5, 10, 20, 50, 100)
 OF_STEPS = (6.18792, 5.68965, 4.20841, 1.95910, 0.31792, 0.05962, 0.02432)
 OF_FLOW = (6.18810, 5.69014, 4.21147, 1.98531, 0.34382, 0.06213, 0.02488)
@@ -98,24 +30,6 @@ CHAIN_FACTS = 2 * CHAINS + WHOLE
 CHAIN_TABLE = ((1, 0.3635, 0.637, 5.1e-4), (2, 0.8355, 0.165, 5.1e-4), (5, 0.9594, 0.0407, 5.1e-5), (10, 0.9825, 0.0175, 5.1e-5))
 """Time over t1, p(B | A), 802 p(C | A ~>) and half its digit, in the flow, by an independent script."""
 A_TO_B, B_TO_C, A_TO_C = (0, CHAINS), (CHAINS, 2 * CHAINS), (0, 2 * CHAINS)
-
-HEAD_RNG = np.random.default_rng(3)
-HEADS = [0.1 * HEAD_RNG.standard_normal(shape) for shape in ((5,), (5, 4), (5, 4))]
-PROMPTS = (
-    (50, 0.602046, 0.60170, 0.03), (100, 0.377436, 0.37801, 0.002), (150, 0.377200, 0.37796, 0.002), (200, 0.376522, 0.37704, 0.002),
-    (250, 0.334488, 0.32965, 0.03), (300, 0.209779, 0.21039, 0.002), (350, 0.209554, 0.21011, 0.002), (400, 0.209143, 0.20977, 0.002),
-)  # fmt: skip
-"""Time, mean squared error of the flow and of SGD with other batches, by an independent script, and how far other batches may be off it."""
-
-LOCATED = ((0.27269, 0.35025), (0.39899, 0.53568), (0.55315, 0.72853), (0.69537, 0.87366))
-"""kappa and nu of the flow at t = 1, 2, 3, 4, by two other integrators."""
-QUERY_AT = {100: (2.40956, 2.41956), 1000: (3.36352, 3.36649), 10_000: (4.31156, 4.31318)}
-"""t: the norm of a query in the flow and by gradient descent of rate 1, by independent scripts."""
-MODES_AT = {
-    2: ((0.69146396, 0.65169885, 0.83798939), (0.90206394, 0.60366159, 0.99195511)),
-    10: ((0.87750364, 0.87221300, 0.87491965), (0.99355379, 0.85511460, 0.91825624)),
-}
-"""t: p and s of three modes of SimSiam, by two other integrators."""
 
 SYN_SMALL = ((2, 2.364, 0.007), (4, 0.7314, 0.012), (6, 0.1599, 0.0034), (8, 0.0444, 0.0025), (10, 0.0136, 0.0011))
 """Iteration, mean and standard deviation of the loss of 20 seeds, by a numpy program without classes or counts."""
@@ -286,13 +200,11 @@ RECIPES: Mapping[str, Recipe] = {
                     )
                 ),
                 *(
-                    Reading(f"p(B | A) at {k} t1, trained", learned("training", k * T1), value, 2e-4, PART)
-                    for k, value in ((1, 0.3800), (2, 0.8455), (5, 0.9607), (20, 0.9920))
+                    Reading(f"p(B | A) at {k} t1, trained", learned("training", k * T1), p, 5.1e-5 + p * (1 - p) ** 2 / 680, PART)
+                    for k, p in ((1, 0.3800), (2, 0.8455), (5, 0.9607), (20, 0.9920))
                 ),
                 *(
-                    Reading(
-                        f"p(B | A), A ~> C trained, after {e} epochs, flow", of_chains("theory", e, *A_TO_B, 0, WHOLE), value, 1e-6, DIGITS
-                    )
+                    exact(f"p(B | A), A ~> C trained, after {e} epochs, flow", of_chains("theory", e, *A_TO_B, 0, WHOLE), value, 5e-8)
                     for e, value in ((2, 0.0033689), (10, 0.1104790), (20, 0.3735189), (40, 0.4603465), (200, 0.4944912))
                 ),
             ),
@@ -323,169 +235,11 @@ RECIPES: Mapping[str, Recipe] = {
             "joma.self_consistent",
             "joma_regression",
             (
-                Reading("largest distance of v", metric("v", "sup"), 0.0, 4e-3, "noise of batches of 512 at a rate of .001"),
-                Reading("the largest v at t = 1, flow: sqrt(W(16))", at("theory", "v", 1, 3), 1.432897, 1e-6, DIGITS),
-                Reading("trained", at("training", "v", 1, 3), 1.432897, 4e-3, "noise of batches of 512 at a rate of .001"),
+                Reading("largest distance of v", metric("v", "sup"), 0.0, 6.4e-3, f"{OF_BATCHES} .002 and .0044"),
+                *both("the largest v at t = 1, sqrt(W(16))", "v", 1, 1.432897, 5e-7, 1.432897, 1.5e-3, f"{OF_BATCHES} .0012 and .0002", 3),
             ),
             settings={"M": 4, "c": np.array([0.5, 1.0, 2.0, 4.0])},
-            seeds=range(2),
-        ),
-        Recipe(
-            "in_context_separate",
-            "linear attention by SGD on drawn prompts of 31 pairs, five heads: it learns one principal component after another",
-            "in_context.separate",
-            "in_context",
-            (
-                *(
-                    Reading(f"loss of the {side} at t = {t}", at(word, "loss", t), value, wide, reason)
-                    for t, flow, trained, noise in PROMPTS
-                    for side, word, value, wide, reason in (
-                        ("flow", "theory", flow, 5.1e-7, DIGITS),
-                        (
-                            "training",
-                            "training",
-                            trained,
-                            noise,
-                            "four standard errors of four seeds: batches of 128 at a rate of .05 move drops in time",
-                        ),
-                    )
-                ),
-            ),
-            settings=dict(zip("vkq", HEADS, strict=True)),
-            seeds=range(4),
-            steps=8000,
-            save=161,
-            observables=("loss", "share"),
-        ),
-        Recipe(
-            "single_location",
-            "attention learns which of ten tokens tells the label, and what to read there, by SGD in 80 dimensions",
-            "in_context.single_location",
-            "single_location",
-            (
-                *(
-                    Reading(f"{name} at t = {t}, {word}", at(side, name, t), value, wide, reason)
-                    for t, row in enumerate(LOCATED, 1)
-                    for name, value in zip(("kappa", "nu"), row, strict=True)
-                    for side, word, wide, reason in (
-                        ("theory", "flow", 5.1e-6, DIGITS),
-                        ("training", "trained", 0.01, "four standard errors of eight seeds: batches of 32 at a rate of .002"),
-                    )
-                ),
-            ),
-            seeds=range(8),
-            save=5,
-        ),
-        Recipe(
-            "binary_chain",
-            "one layer of attention, as three numbers, learns a binary Markov chain from pairs: how far x moves the logit, and the loss",
-            "in_context.markov_bias",
-            "binary_chain",
-            (
-                *(
-                    Reading(f"{name} at t = 100, {word}", at(side, name, 100), value, wide, reason)
-                    for name, value, half, noise, why in (
-                        ("s", 2.2335922, 5.1e-8, 0.023, "four standard errors of 64 seeds"),
-                        ("loss", 0.544587175, 5.1e-10, 1.5e-4, "batches of 256 at a rate of .05 keep it 7e-5 above"),
-                    )
-                    for side, word, wide, reason in (("theory", "flow", half, DIGITS), ("training", "trained", noise, why))
-                ),
-            ),
-            seeds=range(64),
-            save=5,
-        ),
-        Recipe(
-            "modular",
-            "a layer of squares learns to add mod 23 by gradient descent: 88 frequencies, each by itself",
-            "modular.phases",
-            "modular",
-            (
-                *distances(("alpha",), 1e-3, "steps of 1, to first order; logits of .002 from step 600 on"),
-                Reading(
-                    "the largest alpha at step 600, flow", lambda c: float(c.theory["alpha"][0, -1].max()), 0.0343669, 5.1e-8, BY_DOP853
-                ),
-                Reading("trained", lambda c: float(c.training["alpha"][0, -1].max()), 0.0343, 5.1e-5, DIGITS),
-            ),
-            steps=600,
-            save=4,
-            observables=("alpha", "beta", "D"),
-        ),
-        Recipe(
-            "power_law",
-            "linear regression by one-pass SGD on power laws: the mean risk of 300 seeds beside the modes",
-            "scaling.sgd",
-            "power_law",
-            (
-                *(
-                    Reading(f"mean risk at step {t}, {name}", at(side, "R", t), value, wide, reason)
-                    for t, flow, steps, noise in ((10, 0.1231488154, 0.1264641, 0.018), (100, 0.0106128618, 0.0107142, 4.2e-4))
-                    for side, name, value, wide, reason in (
-                        ("theory", "flow", flow, 1e-8, DIGITS),
-                        ("training", "trained, of the exact moments of SGD", steps, noise, "four standard errors of 300 seeds"),
-                    )
-                ),
-            ),
-            settings={"n": 300},
-            seeds=range(300),
-            steps=100,
-            save=11,
-        ),
-        Recipe(
-            "selection",
-            "a query of attention by gradient descent, rate 1, to t = 10^4: what its first steps are off stays, while |p| grows as ln t",
-            "margin.prompt",
-            "selection",
-            (
-                *(
-                    Reading(f"|p| at t = {t}, {word}", at(side, "norm", float(np.log1p(t))), value, 5.1e-6, DIGITS)
-                    for t, row in QUERY_AT.items()
-                    for side, word, value in zip(("theory", "training"), ("flow", "trained"), row, strict=True)
-                ),
-            ),
-            settings={"X": np.random.default_rng(3).normal(size=(4, 5, 20))},
-            steps=10_000,
-            save=101,
-        ),
-        Recipe(
-            "next_token",
-            "logits of three words from drawn labels, of which the first is none: a hard part, that falls as ln t, and a soft part",
-            "margin.next_token",
-            "next_token",
-            (
-                *(
-                    Reading(f"w {j + 1} at t = 1000, {word}", at(side, "w", 7, j), value, wide, reason)
-                    for j, (value, noise) in enumerate(((-4.37192317, 5e-4), (2.53278657, 0.014), (1.83913660, 0.014)))
-                    for side, word, wide, reason in (
-                        ("theory", "flow", 1e-7, DIGITS),
-                        ("training", "trained", noise, "four standard errors of 16 seeds; the soft part is as noisy as batches of 64 are"),
-                    )
-                ),
-            ),
             seeds=range(16),
-            steps=20_000,
-            save=201,
-        ),
-        Recipe(
-            "simsiam",
-            "SimSiam with linear networks by SGD on sampled views: three modes in the mean of 16 seeds",
-            "self_supervised.modes",
-            "simsiam",
-            (
-                *(
-                    Reading(f"{name} {j + 1} at t = {t}, {word}", at(side, name, t, j), value, wide, reason)
-                    for t, row in MODES_AT.items()
-                    for name, values, noise in zip("ps", row, (5e-3, 1e-2), strict=True)
-                    for j, value in enumerate(values)
-                    for side, word, wide, reason in (
-                        ("theory", "flow", 1e-7, DIGITS),
-                        ("training", "trained", noise, "four standard errors of 16 seeds, and a part of the rate, .01"),
-                    )
-                ),
-            ),
-            settings={"p": np.array([0.05, 0.3, 0.6]), "s": np.array([0.5, 0.3, 0.7])},
-            seeds=range(16),
-            steps=1000,
-            save=11,
         ),
         Recipe(
             "hierarchy_layers",
@@ -499,6 +253,7 @@ RECIPES: Mapping[str, Recipe] = {
             save=31,
             observables=("loss", "V1", "V2", "U"),
         ),
+        *FIELD,
     )
 }
 

@@ -24,7 +24,7 @@ from odesim.inputs.registry import load_model
 from odesim.lab.compare.comparison import Comparison, compare_sides
 from odesim.lab.compare.data import ATOL, RTOL, DataRequest, compare_data
 from odesim.lab.compare.ensembles import compare_ensembles, is_ensemble
-from odesim.lab.compare.pairs import check_described, check_flow, check_own, does_not_describe, find_pair, misfits
+from odesim.lab.compare.pairs import check_described, check_optimizer_fits, check_own, does_not_describe, find_pair, misfits
 from odesim.lab.compare.recipes import find_recipe
 from odesim.lab.compare.sides import ITERATIONS, KINDS, LOGARITHM, Side, TrainingClock, merge_sides, side_of_solution, side_of_training
 from odesim.lab.experiment import as_task, check_seeds, make_experiment
@@ -54,9 +54,9 @@ def theory_of(
         initial = {name: values[k] for name, values in start.items()}
         if map == "flow":
             times = clock.times(trained.t)
-            arguments: dict[str, Any] = {"params": seed_params, "initial": initial, "span": (0.0, float(times[-1])), "save": times}
-            run = integrate(system, **arguments, seed=experiment.seeds[row], rtol=RTOL, atol=ATOL)
-            sides.append(side_of_solution(run))
+            arguments: dict[str, Any] = {"span": (0.0, float(times[-1])), "seed": experiment.seeds[row], "rtol": RTOL, "atol": ATOL}
+            arguments = {"steps": int(times[-1])} if system.discrete else arguments
+            sides.append(side_of_solution(integrate(system, params=seed_params, initial=initial, save=times, **arguments)))
         else:
             sides.append(side_of_descent(system, seed_params, initial, trained.t, clock.step, facts.momentum))
     return merge_sides(sides)
@@ -281,7 +281,11 @@ def compare_training(
     phrases = {
         "theory": system.name,
         "training": f"{trained.label}, {counted(training.iteration, 'iteration')}",
-        "map": "the flow" if map == "flow" else "the discrete map" + (" with momentum" if facts.momentum else ""),
+        "map": "its own steps"
+        if system.discrete
+        else "the flow"
+        if map == "flow"
+        else "the discrete map" + (" with momentum" if facts.momentum else ""),
         "clock": f"{timed}, i the iteration" if map == "flow" else "",
         "unit": "iterations" if map == "discrete" else system.time,
     }
@@ -328,7 +332,7 @@ def compare_runs(
     assert isinstance(trajectory, Trajectory) and isinstance(solution, Solution)
     exact = read_exact(Path(where)) if isinstance(where, str | PathLike) else experiment_again(trajectory).exact
     facts = TrainingFacts(trajectory.task, trajectory.config, exact, trajectory.attrs["optimizer"], trajectory.model)
-    check_flow(solution.model, facts)
+    check_optimizer_fits(solution.model, facts)
     pair = find_pair(solution.model, trajectory.task)
     theory, trained = side_of_solution(solution), side_of_training(trajectory)
     if not pair and theory.unit not in ("", *COUNTED):
@@ -351,12 +355,16 @@ def unit_notes(model: str, unit: str) -> tuple[str, ...]:
 def training_clock(unit: str, pair: Pair | None, facts: TrainingFacts, kind: str | None) -> TrainingClock:
     """The times of a System, with this unit, at the iterations of a training. kind: None for steps of plain descent, whatever the momentum.
 
-    A System whose time is in iterations has them as they are.
+    A System whose time is in iterations has them as they are; of one that has the optimizer in itself the clock has no momentum.
     """
     if unit == ITERATIONS:
         return TrainingClock()
     step = pair.step(facts) if pair else 1.0
-    return TrainingClock(step) if kind is None else TrainingClock(step, facts.momentum, kind, unit.startswith(LOGARITHM))
+    return (
+        TrainingClock(step)
+        if kind is None or (pair and pair.optimizers)
+        else TrainingClock(step, facts.momentum, kind, unit.startswith(LOGARITHM))
+    )
 
 
 def named(run: Solution | Trajectory, place: Any, side: Side) -> str:

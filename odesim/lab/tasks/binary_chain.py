@@ -2,7 +2,8 @@
 
 Source: Makkuva et al. 2024, arXiv 2406.03072. The logit of a 1 after x is e^2 (1 + 2 w |w|) x + b - e^2 / 2. Pairs of a
 token and the next are drawn from the stationary chain with P(0 -> 1) = p, P(1 -> 0) = q, and the loss is their mean cross-entropy. In the
-mean over pairs a step is one of in_context.markov_bias. Where s = e^2 (1 + 2 w |w|) is at its best the loss is flat along it: there batches
+mean over pairs a step is one of in_context.markov_bias, or, with bias=best, which sets b to its optimum over all pairs, of
+in_context.markov: then the gradient goes through b too. Where s = e^2 (1 + 2 w |w|) is at its best the loss is flat along it: there batches
 move e and w more than s.
 """
 
@@ -24,7 +25,7 @@ BLOCK = 2**14  # pairs of a seed that are drawn at once, where a batch is not la
 
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """Numbers e, w and b (R,) as a Model. Its batch: x (R, B) and y (R, B), what comes next, 0 or 1."""
+    """Numbers e, w and b (R,) as a Model. Its batch: x (R, B) and y (R, B), what comes next, 0 or 1. Without b in start it is the best."""
 
     p: float
     q: float
@@ -37,7 +38,7 @@ class Chain:
     def observables(self) -> tuple[Observable, ...]:
         """Under the names of in_context.markov_bias."""
         docs = {"e": "embedding", "w": "attention", "b": "bias"}
-        states = (Observable(name, lambda params, name=name: params[name].copy(), (), doc) for name, doc in docs.items())  # type: ignore[misc]
+        states = (Observable(name, lambda params, name=name: params[name].copy(), (), docs[name]) for name in self.start)  # type: ignore[misc]
         return (
             Observable("loss_population", self.population_loss, (), "loss in the mean over pairs"),
             Observable("s", lambda params: gain(params)[0], (), "how much more the logit of a 1 is after a 1"),
@@ -52,17 +53,30 @@ class Chain:
         """The loss (R,) and its gradient {e, w, b: (R,)}."""
         batch = on_same_device(params["e"], batch)
         xp, e, w, (s, slope) = array_namespace(params["e"]), params["e"], params["w"], gain(params)
-        x, y = batch["x"], batch["y"]
-        f = s[:, None] * x + (params["b"] - 0.5 * e * e)[:, None]
+        x, y, (f0, of_f0) = batch["x"], batch["y"], self.after_0(params)
+        f = s[:, None] * x + f0[:, None]
         loss = (xp.logaddexp(0 * f, f) - y * f).mean(axis=1)
         back = 0.5 + 0.5 * xp.tanh(0.5 * f) - y  # (R, B)
         of_b, of_s = back.mean(axis=1), (back * x).mean(axis=1)
-        return loss, {"e": 2 * e * slope * of_s - e * of_b, "w": 4 * e * e * abs(w) * of_s, "b": of_b}
+        if "b" in params:
+            return loss, {"e": 2 * e * slope * of_s - e * of_b, "w": 4 * e * e * abs(w) * of_s, "b": of_b}
+        of_s = of_s + of_f0 * of_b
+        return loss, {"e": 2 * e * slope * of_s, "w": 4 * e * e * abs(w) * of_s}
+
+    def after_0(self, params: Params) -> tuple[Array, Array]:
+        """The logit f0 (R,) of a 1 after 0, and its slope by s where b is the best: the root of the quadratic equation for e^b."""
+        if "b" in params:
+            f0 = params["b"] - 0.5 * params["e"] * params["e"]
+            return f0, 0 * f0
+        xp, (s, _) = array_namespace(params["e"]), gain(params)
+        z = (self.p - self.q) / (2 * (self.p * self.q) ** 0.5) * xp.exp(-0.5 * s)
+        root = xp.sqrt(1 + z * z)
+        arsinh = xp.sign(z) * xp.log(abs(z) + root)
+        return 0.5 * float(np.log(self.p / self.q)) + arsinh - 0.5 * s, -0.5 * z / root - 0.5
 
     def population_loss(self, params: Params) -> Array:
         """The loss (R,) over all pairs of the chain."""
-        xp, (s, _) = array_namespace(params["e"]), gain(params)
-        f0 = params["b"] - 0.5 * params["e"] * params["e"]
+        xp, (s, _), (f0, _) = array_namespace(params["e"]), gain(params), self.after_0(params)
         pi1 = self.p / (self.p + self.q)
         after_0, after_1 = (xp.logaddexp(0 * f, f) - one * f for f, one in ((f0, self.p), (f0 + s, 1 - self.q)))
         result: Array = (1 - pi1) * after_0 + pi1 * after_1
@@ -82,6 +96,7 @@ SETTINGS = (
     Setting("e", 0.1, "embedding at the start"),
     Setting("w", 0.1, "attention at the start"),
     Setting("b", 0.0, "bias at the start"),
+    Setting("bias", "learned", "or the best one at each step", choices=("learned", "best")),
     Setting("batch", 256, "pairs of a step", low=1),
     Setting("eta", 0.05, "learning rate", low=0.0, open_low=True),
     *SGD,
@@ -104,15 +119,20 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
         y = rng.random((rows, batch)) < np.where(x, 1 - q, p)
         return {"x": x.astype(dtype), "y": y.astype(dtype)}
 
+    learned = values["bias"] == "learned"
+    system = "in_context.markov_bias" if learned else "in_context.markov"
     return Experiment(
-        model=Chain(p, q, {name: float(values[name]) for name in "ewb"}),
+        model=Chain(p, q, {name: float(values[name]) for name in ("ewb" if learned else "ew")}),
         stream=InBlocks(seeds, rows, pairs),
         optimizer=of_settings(values, {"all": float(values["eta"])}),
         steps=2000,
         vocabulary=2,
-        theory={"in_context.markov_bias": {"p": p, "q": q}} if is_plain_descent(values) and max(p, q) < 1 else {},
+        theory={system: {"p": p, "q": q}} if is_plain_descent(values) and max(p, q) < 1 else {},
     )
 
+
+PLAIN = {"momentum": (0,)}
+CHAIN = ("loss=loss_population", *"sew")
 
 TASK = ReferenceTask(
     "binary_chain",
@@ -122,6 +142,7 @@ TASK = ReferenceTask(
     memory,
     ("reduced",),
     described_by={
-        "in_context.markov_bias": pair_of("loss=loss_population", *"sewb", step="all", start="ewb", requirements={"momentum": (0,)})
+        "in_context.markov_bias": pair_of(*CHAIN, "b", step="all", start="ewb", requirements={**PLAIN, "bias": ("learned",)}),
+        "in_context.markov": pair_of(*CHAIN, step="all", start="ew", requirements={**PLAIN, "bias": ("best",)}, example={"bias": "best"}),
     },
 )

@@ -4,20 +4,35 @@ Source: Paquette, Paquette, Xiao and Pennington 2024, arXiv 2405.15074, without 
 itself, the target has the coefficients j^(-b), labels have noise of variance s2; every step takes a new batch, from weights 0.
 
 In the mean over seeds the squared errors D of the coefficients follow scaling.sgd, to second order in eta for one sample a step and to
-first order for more; time counts steps. One seed is off by the noise of its own samples, which is no smaller than the risk itself.
+first order for more; time counts steps. One seed is off by the noise of its own samples, which is no smaller than the risk itself: that is
+in noise.sgd_least_squares, whose paths have the law of those of SGD to first order in eta. With lam and target given there is no power law.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 
 from odesim.base.arrays import Array, array_namespace, on_same_device
+from odesim.base.errors import ParamError
 from odesim.lab.training.optimizers import SGD, is_plain_descent, of_settings
 from odesim.lab.training.randomness import InBlocks
-from odesim.lab.training.task import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings, Stream, pair_of
+from odesim.lab.training.task import (
+    Batch,
+    Experiment,
+    Link,
+    Observable,
+    Params,
+    ReferenceTask,
+    Setting,
+    Settings,
+    Stream,
+    TrainingFacts,
+    pair_of,
+)
 
 BLOCK = 2**14  # numbers of a seed that are drawn at once, where a batch is not larger
 
@@ -35,8 +50,9 @@ class Regression:
 
     @property
     def observables(self) -> tuple[Observable, ...]:
-        """D and R, under the names of scaling.sgd."""
+        """D and R, under the names of scaling.sgd, and delta."""
         return (
+            Observable("delta", self.delta, ("i",), "errors of the coefficients"),
             Observable("D", self.errors, ("i",), "squared errors of the coefficients"),
             Observable("R", self.risk, (), "half the mean squared error of a new sample, noise of its label included"),
         )
@@ -52,10 +68,15 @@ class Regression:
         slope = (miss[:, None] @ batch["x"])[:, 0] * (1 / miss.shape[1])  # (R, n)
         return 0.5 * (miss * miss).mean(axis=1), {"w": slope}
 
+    def delta(self, params: Params) -> Array:
+        """w - target (R, n)."""
+        w = params["w"]
+        result: Array = w - array_namespace(w).asarray(self.target, dtype=w.dtype)
+        return result
+
     def errors(self, params: Params) -> Array:
         """D (R, n)."""
-        w = params["w"]
-        off = w - array_namespace(w).asarray(self.target, dtype=w.dtype)
+        off = self.delta(params)
         return off * off
 
     def risk(self, params: Params) -> Array:
@@ -82,6 +103,8 @@ SETTINGS = (
     Setting("n", 100, "inputs", low=1),
     Setting("a", 1.0, "variances of inputs fall as j^(-2 a)", low=0.0, open_low=True),
     Setting("b", 0.8, "coefficients of the target fall as j^(-b)", low=0.0),
+    Setting("lam", None, "variances of the inputs (n,); those of a", low=0.0, open_low=True, rank=1),
+    Setting("target", None, "coefficients of the target (n,); those of b", rank=1),
     Setting("s2", 0.01, "variance of the noise of labels", low=0.0),
     Setting("batch", 1, "samples of a step", low=1),
     Setting("eta", 0.1, "learning rate, g of scaling.sgd", low=0.0, open_low=True),
@@ -89,27 +112,48 @@ SETTINGS = (
 )
 
 
+def number_of(values: Settings) -> int:
+    """Inputs: n, or as many as the given arrays have."""
+    given = [np.size(values[name]) for name in ("lam", "target") if values[name] is not None]
+    return max(given) if given else int(values["n"])
+
+
 def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
     """{what takes memory: number of numbers} of a training: the weights with gradients, the inputs drawn at once."""
-    n, batch = values["n"], values["batch"]
+    n, batch = number_of(values), values["batch"]
     return {"the weights": seeds * 6 * n, "the inputs": (seeds + 2) * max(BLOCK, batch * n)}
 
 
 def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Experiment:
-    """The experiment."""
-    j = np.arange(1.0, values["n"] + 1)
-    network = Regression(j ** (-2 * values["a"]), j ** -values["b"], float(values["s2"]))
-    theory = {"g": values["eta"], "B": float(values["batch"])} | {name: values[name] for name in ("a", "b", "s2")}
+    """The experiment. Raises ParamError for arrays of unequal lengths."""
+    n, eta, B, s2 = number_of(values), float(values["eta"]), float(values["batch"]), float(values["s2"])
+    j = np.arange(1.0, n + 1)
+    arrays = {name: np.atleast_1d(np.asarray(values[name], float)) for name in ("lam", "target") if values[name] is not None}
+    for name, array in arrays.items():
+        if array.shape != (n,):
+            raise ParamError(f"{name} has the shape {array.shape}, and there are {n} inputs")
+    lam, target = arrays.get("lam", j ** (-2 * values["a"])), arrays.get("target", j ** -values["b"])
+    network = Regression(lam, target, s2)
+    theory: dict[str, Mapping[str, Any]] = {"noise.sgd_least_squares": {"lam": lam, "eta": eta, "B": B, "s2": s2}}
+    if not arrays:
+        theory["scaling.sgd"] = {"g": eta, "B": B, "a": values["a"], "b": values["b"], "s2": s2}
     return Experiment(
         model=network,
         stream=samples(seeds, network, batch=values["batch"], dtype=dtype),
-        optimizer=of_settings(values, {"w": float(values["eta"])}),
+        optimizer=of_settings(values, {"w": eta}),
         steps=1000,
-        vocabulary=values["n"],
-        theory={"scaling.sgd": theory} if is_plain_descent(values) else {},
+        vocabulary=n,
+        theory=theory if is_plain_descent(values) else {},
     )
 
 
+def above_the_least(seen: Mapping[str, Array], facts: TrainingFacts) -> Array:
+    """R (R, T) without the noise of labels."""
+    result: Array = seen["R"] - facts.config["s2"] / 2
+    return result
+
+
+PLAIN, LAWS = {"momentum": (0,)}, {"lam": (None,), "target": (None,)}
 TASK = ReferenceTask(
     "power_law",
     "linear regression by one-pass SGD on power laws (paquette2024phases)",
@@ -117,5 +161,10 @@ TASK = ReferenceTask(
     make,
     memory,
     ("linear",),
-    described_by={"scaling.sgd": pair_of("D", "R", linear=False, start="D", requirements={"momentum": (0,)})},
+    described_by={
+        "scaling.sgd": pair_of("D", "R", linear=False, start="D", requirements={**PLAIN, **LAWS}),
+        "noise.sgd_least_squares": pair_of(
+            "delta", Link("risk", ("R",), above_the_least), step="w", linear=False, start=["delta"], requirements=PLAIN
+        ),
+    },
 )

@@ -177,6 +177,7 @@ class Pair:
     start {state: Link}: initial values (R, *shape) from iteration 0, where own_start(facts); without it those of the System.
     per_seed: whether every seed has its own parameters of the System. requirements {setting: values that the System describes}.
     other_misfits(facts): phrases on what else does not fit. example {setting: value}: settings, beside defaults, that it describes.
+    optimizers: those that are in the System itself, with their momentum; without them it is a flow, which plain descent follows.
     """
 
     links: tuple[Link, ...]
@@ -188,6 +189,7 @@ class Pair:
     requirements: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     other_misfits: Callable[[TrainingFacts], Sequence[str]] = lambda facts: ()
     example: Mapping[str, Any] = field(default_factory=dict)
+    optimizers: tuple[str, ...] = ()
 
     def starts(self, facts: TrainingFacts) -> Mapping[str, Link]:
         """{state: Link} of the initial values that are those of the training."""

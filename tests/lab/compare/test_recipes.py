@@ -9,7 +9,8 @@ import odesim
 from odesim.base.errors import ParamError
 from odesim.lab.compare.comparison import Number
 from odesim.lab.compare.pairs import find_pair, pairs_of, why_not_described
-from odesim.lab.compare.recipes import RECIPES, at, metric
+from odesim.lab.compare.readings import at, metric
+from odesim.lab.compare.recipes import RECIPES
 from odesim.lab.tasks import TASKS, load_task
 from odesim.lab.training.task import check_settings
 from tests.support.matrix import slow_but

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize_scalar
 
 import odesim
 from odesim.lab.tasks import load_task
@@ -57,3 +58,26 @@ def test_the_loss_of_the_chain() -> None:
         after = 0.3 if x == 0 else 0.4
         total -= often * (after * np.log(one) + (1 - after) * np.log(1 - one))
     assert run.observables["loss_population"][0, 0] == pytest.approx(total, rel=1e-12)
+
+
+@pytest.mark.parametrize("w", [-0.4, 0.4])
+def test_steps_by_the_best_bias(w: float) -> None:
+    """b is where the loss of the whole chain is least, by a search, and the gradient goes through it: differences of 1e-3, 3e-6."""
+    settings = {**SMALL, "w": w, "bias": "best"}
+    made = TASK.make(check_settings("binary_chain", TASK.settings, settings), seeds=(3,))
+    run = odesim.train("binary_chain", settings=settings, seeds=(3,), steps=1)
+    pairs = [*zip(*(made.stream(0)[name][0] for name in "xy"), strict=True)]
+
+    def mean(z: Any, of: Any) -> float:
+        return float(sum(often * (np.log1p(np.exp(logit(z, x))) - y * logit(z, x)) for x, y, often in of))
+
+    chain = [(0, 0.3, 2 / 3), (1, 0.4, 1 / 3)]
+
+    def loss(ew: Any) -> float:
+        b = minimize_scalar(lambda b: mean((*ew, b), chain), bracket=(-1, 1), options={"xtol": 1e-11}).x
+        return mean((*ew, b), [(x, y, 1 / len(pairs)) for x, y in pairs])
+
+    ew = np.array([0.7, w])
+    assert run.observables["loss"][0, 0] == pytest.approx(loss(ew), rel=1e-6)
+    slopes = [(loss(ew + 1e-3 * one) - loss(ew - 1e-3 * one)) / 2e-3 for one in np.eye(2)]
+    np.testing.assert_allclose([run.final[name][0] for name in "ew"], ew - 0.3 * np.array(slopes), atol=3e-6)

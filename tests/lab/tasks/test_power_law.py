@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import odesim
+from odesim.base.errors import ParamError
 from odesim.lab.tasks import load_task
 from odesim.lab.training.task import check_settings
 
@@ -66,3 +67,16 @@ def test_momentum_is_not_described() -> None:
     """The theory is of plain SGD."""
     values = check_settings("power_law", TASK.settings, {"momentum": 0.5})
     assert not TASK.make(values, seeds=(0,)).theory
+
+
+def test_variances_and_coefficients_of_your_own() -> None:
+    """They replace the power laws; no law of powers describes them, a diffusion does; other lengths are refused."""
+    given = {"lam": [2.0, 0.5], "target": [1.0, -1.0], "s2": 0.3, "batch": 4000}
+    made = TASK.make(check_settings("power_law", TASK.settings, given), seeds=(5,))
+    batch = made.stream(0)
+    x, y = batch["x"][0], batch["y"][0]
+    assert np.all(np.abs((x**2).mean(axis=0) / [2, 0.5] - 1) < 4 * (2 / 4000) ** 0.5)
+    assert abs(((y - x @ [1, -1]) ** 2).mean() / 0.3 - 1) < 4 * (2 / 4000) ** 0.5
+    assert [*made.theory] == ["noise.sgd_least_squares"] and np.array_equal(made.theory["noise.sgd_least_squares"]["lam"], [2, 0.5])
+    with pytest.raises(ParamError, match=r"target has the shape \(3,\), and there are 5 inputs"):
+        odesim.train("power_law", settings={"lam": [1.0] * 5, "target": [1.0] * 3}, steps=1)

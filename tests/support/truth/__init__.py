@@ -55,6 +55,7 @@ from tests.support.truth.particles import (
     particles_noisy_circle,
     particles_rescaled,
     particles_sphere,
+    particles_sphere_density,
     particles_two_clusters,
     particles_unnormalised,
 )
@@ -120,6 +121,7 @@ RIGHT_SIDES: dict[str, Callable[[float, Arrays, Arrays], Arrays]] = {
     "particles.circle": particles_circle,
     "particles.noisy_circle": particles_noisy_circle,
     "particles.density": particles_density,
+    "particles.sphere_density": particles_sphere_density,
     "noise.sgd_least_squares": sgd_least_squares,
     "noise.two_layer": two_layer,
     "noise.double_well": lambda t, y, q: {"x": y["x"] * (1 - y["x"] ** 2)},

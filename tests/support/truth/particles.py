@@ -52,6 +52,15 @@ def particles_density(t: float, y: Arrays, q: Arrays) -> Arrays:
     return {"a": da}
 
 
+def particles_sphere_density(t: float, y: Arrays, q: Arrays) -> Arrays:
+    a, N, da = y["a"], len(y["a"]), np.zeros_like(y["a"])
+    for l in range(N):
+        da[l] = -q["kappa"] * l * (l + q["d"] - 2) * a[l]
+        for m in range(N):
+            da[l] += q["K"] * q["w"][m] * a[m] * sum(q["B"][m, l, c] * a[c] for c in range(N))
+    return {"a": da}
+
+
 def particles_gamma(t: float, y: Arrays, q: Arrays) -> Arrays:
     g, beta, n = y["gamma"], q["beta"], q["n"]
     return {"gamma": 2 * np.exp(beta * g) * (1 - g) * ((n - 1) * g + 1) / (np.exp(beta) + (n - 1) * np.exp(beta * g))}
