@@ -1,6 +1,6 @@
 """Why the loss falls in steps: from a small start a diagonal network goes from saddle to saddle, at times that the data alone set.
 
-Stands beside Fig. 1 of pesme2023saddle. a and b, coefficients against t/ln(1/alpha) for three sizes of the start, inputs that are
+Stands beside the staircases of pesme2023saddle. a and b, coefficients against t/ln(1/alpha) for three sizes of the start, inputs that are
 correlated, and the jumps as alpha -> 0 (dotted); in b correlations reorder what is learned: the second coefficient, which has a larger
 correlation with the output than the third, waits longest. c, the loss of a; d, error of the times of a against 1/ln(1/alpha): a line.
 """

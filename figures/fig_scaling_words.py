@@ -1,6 +1,6 @@
 """What word embeddings learn first: the topics of a tree of words, the widest ones before those within them, each as a sigmoid.
 
-Stands beside Figs. 1 and 2 of karkada2025closed. Eight invented words, no text, are the leaves of a tree of three binary choices, and stand
+Stands beside the modes of karkada2025closed. Eight invented words, no text, are the leaves of a tree of three binary choices, and stand
 together more often the nearer they are. a, eigenvalues of W W^T from a random start of size 1e-5 (lines), and sigmoids of the theory from
 the random projections (dashed); b, the loss, with flat weights and with weights by frequency, in time over the mean weight; c, the
 eigenvectors of M; d to f, W W^T between the steps.

@@ -12,6 +12,7 @@ i, j = index("i j")
 (d,) = sizes("d")
 G, c = IndexedBase("G", shape=(d, d)), IndexedBase("c", shape=(d,))
 alpha = symbols("alpha", positive=True)
+least = symbols("least", real=True)
 
 
 def correlated(sizes: dict[str, int]) -> np.ndarray:
@@ -26,14 +27,19 @@ def of_target(sizes: dict[str, int], params: dict[str, Any]) -> np.ndarray:
     return np.asarray(params["G"] @ target)
 
 
+def least_eigenvalue(sizes: dict[str, int], params: dict[str, Any]) -> float:
+    """The least eigenvalue of G, of which no covariance has one below 0."""
+    return float(np.linalg.eigvalsh(params["G"])[0])
+
+
 DATA = (
     Param(G, correlated, Interval(-oo, oo), "covariance of the inputs, symmetric and positive"),
+    Param(least, least_eigenvalue, Interval(-oo, oo), "least eigenvalue of G, which follows from it"),
     Param(c, of_target, Interval(-oo, oo), "correlation of inputs and output"),
 )
 CONSTRAINTS = (
     Constraint("G is symmetric", G[i, j] - G[j, i], "==0", 1e-12),
-    Constraint("G[i, i] is at least 0", G[i, i], ">=0"),
-    Constraint("no correlation is above 1", G[i, i] * G[j, j] - G[i, j] ** 2, ">=0", 1e-12),
+    Constraint("G is a covariance, without an eigenvalue below 0", least, ">=0", 1e-12),  # of fewer samples than inputs it is 0
 )
 
 

@@ -21,8 +21,16 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
     "frequency": ("modular.phases", {"params": {"p": 21}}, "k goes up to (p - 1)/2: p/2 - K must be at least 0.5; it is -0.5"),
     "shape": ("edge.product", {"params": {"shape": 0.3}}, "shape = 0.3 is not a whole number"),
     "Hessian": ("optimisers.sign", {"params": {"H": [[1, 0.5], [0, 1]]}}, "H is symmetric: H[i, j] - H[j, i] must be 0; it is 0.5"),
-    "covariance": ("scaling.mirror", {"params": {"G": [[1, 2], [2, 1]]}}, "no correlation is above 1: "),
-    "sign": ("scaling.diagonal", {"params": {"G": [[-1, 0], [0, 1]]}}, "G[i, i] must be at least 0; it is -1 at i = 0"),
+    "covariance": (
+        "scaling.mirror",
+        {"params": {"G": [[1, 2], [2, 1]]}},
+        "G is a covariance, without an eigenvalue below 0: least must be at least 0; it is -1 (tol",
+    ),
+    "three": (
+        "scaling.diagonal",
+        {"params": {"G": [[1, 0.9, -0.9], [0.9, 1, 0.9], [-0.9, 0.9, 1]]}},
+        "G is a covariance, without an eigenvalue below 0: ",
+    ),
     "word": (
         "scaling.word2vec",
         {"params": {"P": [[0.5, 0.25, 0], [0.25, 0, 0], [0, 0, 0]]}},

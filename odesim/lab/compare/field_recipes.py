@@ -75,7 +75,9 @@ FIELD: tuple[Recipe, ...] = (
             *(
                 reading
                 for t, flow, trained, noise in PROMPTS
-                for reading in both(f"loss at t = {t}", "loss", t, flow, 5e-7, trained, noise, f"{SEEDS} four seeds; drops move in time")
+                for reading in both(
+                    f"loss at t = {t}", "loss", t, (flow, 5e-7), (trained, noise, f"{SEEDS} four seeds; drops move in time")
+                )
             ),
         ),
         settings=dict(zip("vkq", HEADS, strict=True)),
@@ -94,7 +96,7 @@ FIELD: tuple[Recipe, ...] = (
                 reading
                 for t, row in enumerate(LOCATED, 1)
                 for name, value in zip(("kappa", "nu"), row, strict=True)
-                for reading in both(f"{name} at t = {t}", name, t, value, 5e-6, value, 0.01, f"{SEEDS} eight seeds")
+                for reading in both(f"{name} at t = {t}", name, t, (value, 5e-6), (value, 0.01, f"{SEEDS} eight seeds"))
             ),
         ),
         seeds=range(8),
@@ -106,16 +108,13 @@ FIELD: tuple[Recipe, ...] = (
         "in_context.markov_bias",
         "binary_chain",
         (
-            *both("s at t = 100", "s", 100, 2.2335922, 5e-8, 2.2335922, 0.023, f"{SEEDS} 64 seeds"),
+            *both("s at t = 100", "s", 100, (2.2335922, 5e-8), (2.2335922, 0.023, f"{SEEDS} 64 seeds")),
             *both(
                 "loss at t = 100",
                 "loss",
                 100,
-                0.544587175,
-                5e-10,
-                0.544587175,
-                1.5e-4,
-                "batches of 256 at a rate of .05 keep it 7e-5 above",
+                (0.544587175, 5e-10),
+                (0.544587175, 1.5e-4, "batches of 256 at a rate of .05 keep it 7e-5 above"),
             ),
         ),
         seeds=range(64),
@@ -141,8 +140,8 @@ FIELD: tuple[Recipe, ...] = (
         "scaling.sgd",
         "power_law",
         (
-            *both("mean risk at step 10", "R", 10, 0.1231488154, 5e-11, 0.1264641, 0.018, f"{SEEDS} 300 seeds, by 1,000 others"),
-            *both("mean risk at step 100", "R", 100, 0.0106128618, 5e-11, 0.0107142, 3.7e-4, f"{SEEDS} 300 seeds, by 1,000 others"),
+            *both("mean risk at step 10", "R", 10, (0.1231488154, 5e-11), (0.1264641, 0.018, f"{SEEDS} 300 seeds, by 1,000 others")),
+            *both("mean risk at step 100", "R", 100, (0.0106128618, 5e-11), (0.0107142, 3.7e-4, f"{SEEDS} 300 seeds, by 1,000 others")),
         ),
         settings={"n": 300},
         seeds=range(300),
@@ -174,7 +173,9 @@ FIELD: tuple[Recipe, ...] = (
             *(
                 reading
                 for j, (value, noise, why) in enumerate(HARD_AND_SOFT)
-                for reading in both(f"w {j + 1} at t = 1000", "w", 7, value, 5e-9, value, noise, f"{SEEDS} 16 seeds, by 64 others{why}", j)
+                for reading in both(
+                    f"w {j + 1} at t = 1000", "w", 7, (value, 5e-9), (value, noise, f"{SEEDS} 16 seeds, by 64 others{why}"), j
+                )
             ),
         ),
         seeds=range(16),
@@ -192,7 +193,9 @@ FIELD: tuple[Recipe, ...] = (
                 for t, row in MODES_AT.items()
                 for name, values, noise in zip("ps", row, (7.5e-3, 1.05e-2), strict=True)
                 for j, value in enumerate(values)
-                for reading in both(f"{name} {j + 1} at t = {t}", name, t, value, 5e-9, value, noise, f"{SEEDS} 16 seeds, by 64 others", j)
+                for reading in both(
+                    f"{name} {j + 1} at t = {t}", name, t, (value, 5e-9), (value, noise, f"{SEEDS} 16 seeds, by 64 others"), j
+                )
             ),
         ),
         settings={"p": np.array([0.05, 0.3, 0.6]), "s": np.array([0.5, 0.3, 0.7])},
@@ -210,23 +213,17 @@ FIELD: tuple[Recipe, ...] = (
                 "e at t = 100",
                 "e",
                 100,
-                1.27892458,
-                5e-9,
-                1.27892458,
-                0.01,
-                f"{SEEDS} 64 seeds, and what batches lead along the valley: .004 and .006, by 64 others",
+                (1.27892458, 5e-9),
+                (1.27892458, 0.01, f"{SEEDS} 64 seeds, and what batches lead along the valley: .004 and .006, by 64 others"),
             ),
             *both(
                 "w at t = 100",
                 "w",
                 100,
-                0.42753372,
-                5e-9,
-                0.42753372,
-                8.5e-3,
-                f"{SEEDS} 64 seeds, and what batches lead along the valley: .0032 and .005, by 64 others",
+                (0.42753372, 5e-9),
+                (0.42753372, 8.5e-3, f"{SEEDS} 64 seeds, and what batches lead along the valley: .0032 and .005, by 64 others"),
             ),
-            *both("s at t = 100", "s", 100, 2.2335922, 5e-8, 2.2335922, 0.024, f"{SEEDS} 64 seeds, by 64 others"),
+            *both("s at t = 100", "s", 100, (2.2335922, 5e-8), (2.2335922, 0.024, f"{SEEDS} 64 seeds, by 64 others")),
         ),
         settings={"bias": "best"},
         seeds=range(64),
@@ -259,10 +256,10 @@ FIELD: tuple[Recipe, ...] = (
         "optimisers.adam",
         "quadratic",
         (
-            *both("w 1 at t = .5", "w", 0.5, 0.532700154, 5e-10, 0.532562059, 5.1e-10, DIGITS, 0),
-            *both("w 2 at t = .5", "w", 0.5, 0.532258999, 5e-10, 0.532120388, 5.1e-10, DIGITS, 1),
-            *both("w 1 at t = 1", "w", 1.0, 0.205772663, 5e-10, 0.205530567, 5.1e-10, DIGITS, 0),
-            *both("w 2 at t = 1", "w", 1.0, 0.205142217, 5e-10, 0.204899419, 5.1e-10, DIGITS, 1),
+            *both("w 1 at t = .5", "w", 0.5, (0.532700154, 5e-10), (0.532562059, 5.1e-10, DIGITS), 0),
+            *both("w 2 at t = .5", "w", 0.5, (0.532258999, 5e-10), (0.532120388, 5.1e-10, DIGITS), 1),
+            *both("w 1 at t = 1", "w", 1.0, (0.205772663, 5e-10), (0.205530567, 5.1e-10, DIGITS), 0),
+            *both("w 2 at t = 1", "w", 1.0, (0.205142217, 5e-10), (0.204899419, 5.1e-10, DIGITS), 1),
             *distances(("w",), 1e-3, "steps of .002, to first order: half of a step"),
         ),
         settings={"optimizer": "adam", "H": np.diag([1.0, 10.0]), "W": np.ones(2), "eta": 0.002, "eps": 1e-3}
@@ -293,9 +290,9 @@ FIELD: tuple[Recipe, ...] = (
         "optimisers.momentum",
         "quadratic",
         (
-            *both("w 1 after 50 steps", "w", 50 * 0.001**0.5, 0.755213184, 5e-10, 0.75069963, 5.1e-9, DIGITS, 0),
-            *both("w 2 after 50 steps", "w", 50 * 0.001**0.5, 0.080278906, 5e-10, 0.07156463, 5.1e-9, DIGITS, 1),
-            *both("w 1 after 200 steps", "w", 200 * 0.001**0.5, 0.384173976, 5e-10, 0.38428702, 5.1e-9, DIGITS, 0),
+            *both("w 1 after 50 steps", "w", 50 * 0.001**0.5, (0.755213184, 5e-10), (0.75069963, 5.1e-9, DIGITS), 0),
+            *both("w 2 after 50 steps", "w", 50 * 0.001**0.5, (0.080278906, 5e-10), (0.07156463, 5.1e-9, DIGITS), 1),
+            *both("w 1 after 200 steps", "w", 200 * 0.001**0.5, (0.384173976, 5e-10), (0.38428702, 5.1e-9, DIGITS), 0),
             *distances(("w",), 0.032, "steps of the root of .001, to first order"),
         ),
         settings={"optimizer": "sgd", "momentum": 0.9, "H": np.diag([1.0, 10.0]), "W": SWING[0], "b": SWING[1], "eta": 0.001},

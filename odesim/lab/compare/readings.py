@@ -87,8 +87,8 @@ def exact(name: str, of: Measure, value: float, half: float) -> Reading:
 
 
 def both(
-    name: str, quantity: str, t: float, flow: float, half: float, trained: float, noise: float, why: str, *place: int
+    name: str, quantity: str, t: float, flow: tuple[float, float], trained: tuple[float, float, str], *place: int
 ) -> tuple[Reading, ...]:
-    """Readings of a quantity in the flow, recorded with so much of half a unit, and in the training, off by noise and why."""
+    """Readings of a quantity on both sides: flow (recorded, half a unit of it), trained (recorded, tolerance, reason)."""
     of_flow, of_training = (at(side, quantity, t, *place) for side in ("theory", "training"))
-    return exact(f"{name}, flow", of_flow, flow, half), Reading(f"{name}, trained", of_training, trained, noise, why)
+    return exact(f"{name}, flow", of_flow, *flow), Reading(f"{name}, trained", of_training, *trained)

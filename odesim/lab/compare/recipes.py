@@ -236,7 +236,9 @@ RECIPES: Mapping[str, Recipe] = {
             "joma_regression",
             (
                 Reading("largest distance of v", metric("v", "sup"), 0.0, 6.4e-3, f"{OF_BATCHES} .002 and .0044"),
-                *both("the largest v at t = 1, sqrt(W(16))", "v", 1, 1.432897, 5e-7, 1.432897, 1.5e-3, f"{OF_BATCHES} .0012 and .0002", 3),
+                *both(
+                    "the largest v at t = 1, sqrt(W(16))", "v", 1, (1.432897, 5e-7), (1.432897, 1.5e-3, f"{OF_BATCHES} .0012 and .0002"), 3
+                ),
             ),
             settings={"M": 4, "c": np.array([0.5, 1.0, 2.0, 4.0])},
             seeds=range(16),

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.random import Generator
 
 from odesim.base.arrays import Array, array_namespace
-from odesim.base.errors import ParamError
+from odesim.base.errors import ParamError, counted
 from odesim.lab.training.optimizers import SGD, of_settings
 from odesim.lab.training.task import (
     Batch,
@@ -132,7 +132,7 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
 def not_a_row(facts: TrainingFacts) -> list[str]:
     """A phrase where W has several rows."""
     rows = len(arrays(facts.config)[2])
-    return [f"b and W have {rows} rows, not 1"] * (rows > 1)
+    return [f"b and W have {counted(rows, 'row')}, not 1"] * (rows > 1)
 
 
 def with_momentum(facts: TrainingFacts) -> list[str]:
