@@ -28,9 +28,7 @@ from odesim.lab.training.task import (
     Setting,
     Settings,
     TrainingFacts,
-    by_name,
-    rate_of,
-    same_quantity,
+    pair_of,
 )
 
 
@@ -164,9 +162,10 @@ def above_the_least(seen: Mapping[str, Array], facts: TrainingFacts) -> Array:
     return result
 
 
-ROW = (same_quantity("w"), same_quantity("loss"))
-MATRIX = (same_quantity("W"), Link("loss", ("loss",), above_the_least))
-STEP = rate_of("W")
+def of_row(step: Any, optimizers: tuple[str, ...], wrong: Any = not_a_row, **more: Any) -> Pair:
+    """The Pair of a System of weights w (n,), whose start is its parameter w0. step: as of pair_of."""
+    example = {"optimizer": optimizers[0], **more}
+    return pair_of("w", "loss", step=step, linear=False, other_misfits=wrong, optimizers=optimizers, example=example)
 
 
 def one_update(facts: TrainingFacts) -> float:
@@ -174,26 +173,23 @@ def one_update(facts: TrainingFacts) -> float:
     return 1.0
 
 
-def of_row(step: Any, optimizers: tuple[str, ...], wrong: Any = not_a_row, **more: Any) -> Pair:
-    """The Pair of a System of weights w (n,), whose start is its parameter w0."""
-    return Pair(ROW, step, False, other_misfits=wrong, optimizers=optimizers, example={"optimizer": optimizers[0], **more})
+def root_of_rate(facts: TrainingFacts) -> float:
+    """The time of a mass with friction of one iteration."""
+    return float(facts.optimizer["rates"]["W"]) ** 0.5
 
 
+MATRICES = {"H": np.eye(3), "b": np.diag([2.0, 1.0, 0.5]), "W": np.zeros((3, 3))}
 PAIRS = {
-    "optimisers.adam": of_row(STEP, ("adam",), without_memory),
+    "optimisers.adam": of_row("W", ("adam",), without_memory),
     "optimisers.adam_steps": of_row(one_update, ("adam",), below_one),
     "optimisers.heavy_ball": of_row(one_update, ("sgd", "momentum"), momentum=0.9),
-    "optimisers.momentum": of_row(lambda facts: STEP(facts) ** 0.5, ("sgd", "momentum"), momentum=0.9),
-    "optimisers.sign": of_row(STEP, ("sign",), with_momentum),
-    "optimisers.muon": Pair(
-        MATRIX,
-        linear=False,
-        start=by_name(MATRIX, "W"),
-        other_misfits=not_of_muon,
-        optimizers=("muon",),
-        example={"optimizer": "muon", "H": np.eye(3), "b": np.diag([2.0, 1.0, 0.5]), "W": np.zeros((3, 3))},
+    "optimisers.momentum": of_row(root_of_rate, ("sgd", "momentum"), momentum=0.9),
+    "optimisers.sign": of_row("W", ("sign",), with_momentum),
+    "optimisers.muon": pair_of(
+        "W", Link("loss", ("loss",), above_the_least), linear=False, start="W", other_misfits=not_of_muon, optimizers=("muon",),
+        example={"optimizer": "muon", **MATRICES},
     ),
-}
+}  # fmt: skip
 TASK = ReferenceTask(
     "quadratic",
     "weights on a quadratic loss, by each of the optimizers (kingma2015adam, jordan2024muon)",

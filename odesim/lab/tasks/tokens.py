@@ -9,6 +9,7 @@ particles.density and particles.sphere_density, both to the order h. Moments are
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -27,9 +28,7 @@ from odesim.lab.training.task import (
     Setting,
     Settings,
     TrainingFacts,
-    by_name,
-    rate_of,
-    same_quantity,
+    pair_of,
 )
 
 BLOCK = 2**14  # numbers of a seed that are drawn at once, where a block's are not more
@@ -153,22 +152,19 @@ def without_noise(facts: TrainingFacts) -> list[str]:
     return ["kappa is not 0"] * (facts.config["kappa"] > 0)
 
 
-TOKENS, MOMENTS = (same_quantity("x"),), (same_quantity("a"), same_quantity("r"))
-STEP = rate_of("x")
-NOISY = {"attention": "unnormalised", "kappa": 0.5}
-
-
-def of_density(dimensions: tuple[int, ...] | None = None) -> Pair:
+def of_density(**required: Any) -> Pair:
     """The Pair of a density, which starts with the moments of the tokens."""
-    required = {"attention": ("unnormalised",), **({"d": dimensions} if dimensions else {})}
-    return Pair(MOMENTS, STEP, False, start=by_name(MOMENTS, "a"), requirements=required, example=NOISY)
+    example = {"attention": "unnormalised", "kappa": 0.5}
+    required["attention"] = ("unnormalised",)
+    return pair_of("a", "r", step="x", linear=False, start="a", requirements=required, example=example)
 
 
+SOFTMAX = {"attention": ("softmax",)}
 PAIRS = {
-    "particles.sphere": Pair(
-        TOKENS, STEP, False, start=by_name(TOKENS), requirements={"attention": ("softmax",)}, other_misfits=without_noise, example={"n": 6}
+    "particles.sphere": pair_of(
+        "x", step="x", linear=False, start="x", requirements=SOFTMAX, other_misfits=without_noise, example={"n": 6}
     ),
-    "particles.density": of_density((2,)),
+    "particles.density": of_density(d=(2,)),
     "particles.sphere_density": of_density(),
 }
 TASK = ReferenceTask(

@@ -19,13 +19,12 @@ from odesim.lab.training.task import (
     Experiment,
     Link,
     Observable,
-    Pair,
     Params,
     ReferenceTask,
     Setting,
     Settings,
     TrainingFacts,
-    by_name,
+    pair_of,
     same_quantity,
 )
 
@@ -113,10 +112,8 @@ def mean_of(name: str, source: str, power: int = 1) -> Link:
     return Link(name, (source,), mean, doc=f"mean of {source}{f'^{power}' * (power > 1)} over saved times")
 
 
-STEPS = tuple(map(same_quantity, (*STATES, "loss", "sharpness")))
 MEANS = (mean_of("y1", "y1"), mean_of("y2", "y2"), mean_of("sharpness", "sharpness"), mean_of("sigma2", "x", 2))
 PLAIN = {"momentum": (0,)}
-
 TASK = ReferenceTask(
     "valley",
     "gradient descent at a large step, at the edge of stability (cohen2024central)",
@@ -125,7 +122,7 @@ TASK = ReferenceTask(
     memory,
     ("valley",),
     described_by={
-        "edge.valley": Pair(STEPS, linear=False, start=by_name(STEPS, *STATES), requirements=PLAIN, optimizers=("sgd",)),
-        "edge.central_flow": Pair(MEANS, linear=False, start=by_name(STEPS, "y1", "y2"), requirements=PLAIN),
+        "edge.valley": pair_of(*STATES, "loss", "sharpness", linear=False, start=STATES, requirements=PLAIN, optimizers=("sgd",)),
+        "edge.central_flow": pair_of(*MEANS, linear=False, start=(same_quantity("y1"), same_quantity("y2")), requirements=PLAIN),
     },
 )
