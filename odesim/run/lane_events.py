@@ -10,10 +10,16 @@ they show neither, or a fall at the end of the step that goes on, there is none.
 zeros few Newton steps do not reach, are searched alone.
 """
 
+from itertools import pairwise
+
+from odesim.ir.scalars import Formulas
 from odesim.run.lane_dense import between_lines, load_lines, restore_lines, touched
-from odesim.run.lane_feed import MANY
-from odesim.run.lane_plan import KernelPlan, Rows, WatchedEvents, at, real
+from odesim.run.lane_feed import MANY, Frames, feed_text
+from odesim.run.lane_plan import AT, REALS, KernelPlan, Rows, WatchedEvents, at, call_right, real
+from odesim.run.lane_resets import ranges
+from odesim.stepper.codes import WORDS
 from odesim.stepper.search_samples import MARKS, NEAR, SETTLED
+from odesim.stepper.table import places as table_places
 
 STEPS = 3
 """Newton steps from the chord of a piece, which most often reach rounding."""
@@ -195,3 +201,48 @@ def begin_lines(plan: KernelPlan, rows: Rows) -> list[str]:
         return []
     call = plan.watch.call("t0", {d: f"y{d}" for d in plan.watch.reads("y")}, "w")
     return [call, *(f"{at(row, plan.width)} = w{i}" for i, row in enumerate(rows.g))]
+
+
+def reset_texts(plan: KernelPlan) -> list[str]:
+    """The functions of the rules of events, which end in resets(table); none where they are not compiled."""
+    rules, f = plan.resets, plan.formulas
+    if rules is None:
+        return []
+    n, rows = f.states, rules.rows(f.count)
+    rates = {f"rate_{name}": start for name, start, _ in ranges(rules.layout)}
+
+    def values(name: str, formulas: Formulas, *arguments: str) -> list[str]:
+        """Lines that load what formulas read, and their code."""
+        first = sorted(formulas.values.items(), key=lambda each: -each[1])
+        lines = [f"y{d} = S[y + {d}]" for d in formulas.reads("y")]
+        for k in formulas.reads("p"):
+            word, place = next((word, k - place) for word, place in first if place <= k)
+            lines.append(f"p{k} = S[f + {rates[word] + place}]" if word in rates else f"p{k} = S[{rows['p'] + f.values[word] + place}]")
+        return [
+            "@unfused",
+            f"def {name}({', '.join(['S', 't', 'y', *arguments])}):",
+            *(f"    {line}" for line in [*lines, *formulas.lines]),
+        ]
+
+    def stored(formulas: Formulas) -> list[str]:
+        return [f"    S[into + {k}] = {out}" for k, out in enumerate(formulas.outputs)]
+
+    put = values("set_states", rules.values, "into", "column")
+    for column, (_, elements) in rules.sets.items():
+        put += [f"    if column == {column}:", *(f"        S[into + {d}] = {rules.values.outputs[k]}" for d, k in elements)]
+    loads = [*(f"z{d} = S[y + {d}]" for d in range(n)), *(f"p{k} = S[{rows['p'] + k}]" for k in range(f.count))]
+    right = [*loads, call_right(plan, "t", "z", "k"), *(f"S[into + {d}] = k{d}" for d in range(n))]
+    functions = [
+        [*values("event_values", rules.functions, "into"), *stored(rules.functions)],
+        [*values("event_rates", rules.rates, "f", "into"), *stored(rules.rates)],
+        put,
+        ["@kernel", "def derivatives(S, t, y, into):", *(f"    {line}" for line in right)],
+    ]
+    places = {name: AT["PARAMS"] + 2 * k for k, name in enumerate(f.values)}
+    held = [(s, e, c, *(places[w] for w in words), gap, d) for s, (e, c, words, gap, d) in enumerate(rules.held)]
+    marks = enumerate(pairwise([*f.values.values(), f.count]))
+    own = [(AT["PARAMS"] + 2 * k, rows["p"] + first, last - first) for k, (first, last) in marks if last > first]
+    known = {**WORDS, **rules.constants, "HELD": held, "OWN": own, "SAVES": bool(plan.saves)}
+    text = Frames(feed_text("one_reset"), known, rows, {"at": AT, "reals": table_places(REALS)})
+    words = ("spacing_of", "side_of", "look_around", "write_found", "reset_member", "resets")
+    return ["\n".join(lines) for lines in functions] + text.printed(*words)

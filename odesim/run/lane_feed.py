@@ -125,9 +125,9 @@ class Frames(Fold):
 
 
 @cache
-def feed_text() -> Text:
+def feed_text(module: str = "feed") -> Text:
     """The parsed text."""
-    return Text(source_of("odesim.run.feed"))
+    return Text(source_of(f"odesim.run.{module}"))
 
 
 def frames(width: int, rows: Mapping[str, int], **known: Any) -> Frames:

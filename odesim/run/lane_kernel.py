@@ -21,7 +21,7 @@ import numpy as np
 from odesim.base.backends import STIFF
 from odesim.base.parsing import names_in
 from odesim.run.lane_dense import interpolant_texts, save_texts
-from odesim.run.lane_events import begin_lines, event_texts, happen_text, param_lines, watched_lines
+from odesim.run.lane_events import begin_lines, event_texts, happen_text, param_lines, reset_texts, watched_lines
 from odesim.run.lane_feed import feed_texts
 from odesim.run.lane_implicit import LoopedImplicit, WrittenImplicit
 from odesim.run.lane_noise import NoisyLanes, keys_line
@@ -186,7 +186,7 @@ RUNTIME = ("maximum", "minimum", "powi")
 def kernel_text(plan: KernelPlan) -> str:
     """The text of the module: `run(table)` integrates members FIRST to END - 1 of a chunk."""
     rows = Rows(plan)
-    body = "\n\n\n".join([right_text(plan), *step_loops(plan, rows), *feed_texts(plan, rows)])
+    body = "\n\n\n".join([right_text(plan), *step_loops(plan, rows), *feed_texts(plan, rows), *reset_texts(plan)])
     return f"{head_text(plan, body)}\n\n\n{body}\n"
 
 
@@ -268,6 +268,7 @@ def module_head(what: str, body: str, strict: bool, more: Sequence[str] = ()) ->
     lines += [f"from odesim.runtime.intrinsics import {'call, ' if 'call' in used else ''}doubles, ints", ""]
     lines += [f"options = dict(fastmath={mode})"]
     lines += ["kernel, inlined = njit(**options), njit(forceinline=True, **options)"]
+    lines += ["unfused = njit(fastmath=False)"] if "unfused" in used else []
     lines += ["exact = njit(forceinline=True, **{**options, 'fastmath': False})"] if "moment" in used else []
     return "\n\n\n".join(["\n".join(lines), *inlined])
 

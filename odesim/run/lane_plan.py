@@ -15,6 +15,7 @@ from odesim.ir.elimination import SparseSystem, sparse_system
 from odesim.ir.invariants import LinearInvariant, linear_invariants
 from odesim.ir.scalars import Formulas
 from odesim.run.lane_noise import LaneNoise
+from odesim.run.lane_resets import ResetRules
 from odesim.run.lane_systems import Factors, factor
 from odesim.stepper.lanes import Looped, Place
 from odesim.stepper.rosenbrock_methods import Rosenbrock
@@ -26,12 +27,13 @@ from odesim.stepper.table import columns, places
 # parts, ORDER: which are meant by FIRST to END - 1, COUNT: how many all of them are, PART_START, PART_END: the part of each, PLACES: how
 # many of its times are saved. Of lanes with loops, RIGHT, TABLE: the addresses of the right-hand side and of its table, NOTHING: of zeros,
 # STATES: the components, CLOCK: the component that holds the time, or -1. NOISE: the key, halvings, then the members' numbers. ATOL: the
-# absolute tolerance of each component, if states have their own. Then for
-# each parameter its address and how far its members are apart; of lanes with loops, those of all own parameters together
+# absolute tolerance of each component, if states have their own. Of members that stop at events, MARKS: what is kept of each, ACTED:
+# whether a compiled rule has acted, LISTED: how many events are listed, or -1, LISTED_T, LISTED_I, LISTED_N: those of the whole run. Then
+# for each parameter its address and how far its members are apart; of lanes with loops, those of all own parameters together
 LANES = columns(
     "STATE START Y0 Y0_STEP SUMS SUMS_STEP OUT LAST STATUS T_END STEPS REJECTED SAVE SAVES FIRST END MOST PILOT STOP REALS FACTS FOUND "
     "FOUND_T FOUND_I FOUND_N KEPT SEARCH SEARCHED ANSWER SEEN ORDER COUNT PART_START PART_END PLACES RIGHT TABLE NOTHING STATES CLOCK "
-    "NOISE ATOL PARAMS PARAMS_GAP"
+    "NOISE ATOL MARKS ACTED LISTED LISTED_T LISTED_I LISTED_N PARAMS PARAMS_GAP"
 )
 AT = places(LANES)
 REALS = columns("T0 T1 RTOL ATOL LONGEST H0 FIXED REST TOTAL", np.float64)
@@ -97,10 +99,10 @@ class WatchedEvents:
 class KernelPlan:
     """The plan of a lane kernel. method: a Method or a Rosenbrock. saves: members are saved at the times of a grid, not at the end only.
 
-    watch: events, where there are. fixed: the step is given. parts: each member has a span of its own, and was saved before it. limited:
-    steps have a largest size. chooses: the first step follows from the state; else it is one number of the call. declared: linear
-    invariants that the System declares. noise: where there is some, the method is a Scheme. by_state: each
-    state has its own absolute tolerance.
+    watch: events, where there are. fixed: the step is given. parts: each member has a span of its own, and was saved before it. resets: the
+    rules of events, where they are compiled. limited: steps have a largest size. chooses: the first step follows from the state; else it is
+    one number of the call. declared: linear invariants that the System declares. noise: where there is some, the method is a Scheme.
+    by_state: each state has its own absolute tolerance.
     """
 
     name: str
@@ -113,6 +115,7 @@ class KernelPlan:
     fixed: bool = False
     parts: bool = False
     rounds: bool = False
+    resets: ResetRules | None = None
     limited: bool = False
     chooses: bool = True
     declared: tuple[LinearInvariant, ...] = ()
@@ -154,7 +157,7 @@ class KernelPlan:
     @property
     def functions(self) -> list[str]:
         """The functions of the kernel that are called by address."""
-        return ["run", *(["probe"] if self.probed else []), *(["rates"] if self.rounds else [])]
+        return ["run", *(["probe"] if self.probed else []), *(["rates"] if self.rounds else []), *(["resets"] if self.resets else [])]
 
     @property
     def discrete(self) -> bool:

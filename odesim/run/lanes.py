@@ -22,6 +22,7 @@ from odesim.run.lane_feed import start_rows
 from odesim.run.lane_kernel import kernel_text
 from odesim.run.lane_noise import LaneNoise
 from odesim.run.lane_plan import AT, REALS, KernelPlan, WatchedEvents, facts_of, rows_of
+from odesim.run.lane_resets import reset_rules
 from odesim.run.rounds import LaneFlow, Rounds
 from odesim.stepper.codes import stored
 from odesim.stepper.control import longest_step
@@ -193,7 +194,8 @@ class LaneEngine:
             one = partial(self._turns, table, turns, states, last, stop)
             if flow is not None:
                 flow.slopes = partial(self._rates, table, request.dtype)
-                one = partial(Rounds(self.plan, request, flow, turns, arrays, chunk, self._march).run, table)
+                rules = self._resets if self.plan.resets is not None else None
+                one = partial(Rounds(self.plan, request, flow, turns, arrays, chunk, self._march, rules).run, table)
         for _ in run(lambda block: one(*block), blocks):
             pass
         put_statuses(chunk, codes)
@@ -218,6 +220,13 @@ class LaneEngine:
         block = table.copy()
         block[AT["ORDER"]] = members.ctypes.data
         self._block(block, 0, len(members))
+
+    def _resets(self, table: Array, members: Array) -> None:
+        """Lets compiled rules of events act on members (k,)."""
+        assert self.plan.resets is not None
+        memory = np.empty(self.plan.resets.rows(self.plan.formulas.count)["end"])
+        table[AT["STATE"]], table[AT["ORDER"]], table[AT["END"]] = memory.ctypes.data, members.ctypes.data, len(members)
+        self._call("resets", table)
 
     def _rates(self, table: Array, dtype: str, members: Array, t: Array, y: Array) -> Array:
         """The derivatives (k, n) of members (k,) at t (k,) and y (k, n)."""
@@ -361,7 +370,7 @@ def _make_plan(request: EnsembleRequest, numbers: Numbers, whole: Mapping[str, A
     plan = KernelPlan(compiled.system.name, formulas, METHOD[request.options.method], width, request.strict, request.saves, watch, fixed)
     limited, chooses = request.options.max_step is not None and not fixed, request.options.first_step is None
     plan = replace(plan, parts=request.switches, limited=limited, chooses=chooses, by_state=request.options.by_state and not fixed)
-    plan = replace(plan, rounds=stops_at_events(request))
+    plan = replace(plan, rounds=stops_at_events(request), resets=reset_rules(request, numbers.sizes, whole))
     if request.channels:
         plan = replace(plan, noise=lane_noise(request, formulas))
     if plan.stiff:

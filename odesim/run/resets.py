@@ -96,10 +96,11 @@ class Resetting:
         self.ends, self.guards = ends, np.array([isinstance(w.event, Guard) for w in self._watched])[self.event_of]
         self.sets = np.array([bool(w.event.resets) for w in self._watched])[self.event_of]
         self._stops = ends | np.array([w.stops for w in self._watched])[self.event_of]
-        # of each event. zeros: what a function was when it was last taken for 0
-        self._last, self._repeats = [np.zeros((count, n)) for n in sizes], [np.zeros((count, n), np.int64) for n in sizes]
-        self._rates, self._zeros = [np.zeros((count, n)) for n in sizes], [np.zeros((count, n)) for n in sizes]
-        self._since, self._step = np.zeros(count), AHEAD * (self._conditions.t1 - self._conditions.t0)
+        # of each member, for compiled rules too (one_reset.py). zeros: what a function was when it was last taken for 0
+        self.marks, self._step = np.zeros((count, 1 + 4 * len(self.event_of))), AHEAD * (self._conditions.t1 - self._conditions.t0)
+        parts = np.split(self.marks[:, 1:], 4, axis=1)
+        self._since = self.marks[:, 0]
+        self._last, self._repeats, self._zeros, self._rates = ([part[:, c] for c in self._columns] for part in parts)
         most = max(2, min(BLOCK, ENTRIES // max(1, count * len(self.event_of))))
         timed = [e for e, w in enumerate(self._watched) if w.times is not None]
         self._ahead = {e: (np.full(count, -most), np.empty((count, most, sizes[e]))) for e in timed}

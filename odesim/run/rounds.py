@@ -1,7 +1,8 @@
 """Rounds: the members of lanes that stop at events, each at its own, and go on from there together.
 
 In a round every member that still runs is integrated in the lanes to where it stops next: at an event, or at the end of a part of its span.
-Then the events act, for arrays of members (odesim.run.resets), and the next round begins. The rules are those of
+Then the events act, by rules that are compiled (odesim.run.one_reset) where one event sets states, for arrays of members
+(odesim.run.resets) elsewhere, and the next round begins. The rules are those of
 odesim.run.integrate.Segments, whose segments are the rounds of one run: a member has the bits of that run.
 """
 
@@ -50,7 +51,8 @@ class Rounds:
 
     march(table, members): integrates members (k,) in the lanes, each over its part; table: the addresses that it is told. arrays: states
     Y0 (N, n), where members start, and LAST (N, n), where they are, from which the lanes take them on; SUMS of the invariants of a stiff
-    method; STOP. turns, chunk: what the lanes write. chunk.t_end: where members are.
+    method; STOP. turns, chunk: what the lanes write. chunk.t_end: where members are. resets(table, members): the compiled rules of
+    events, where there are any.
     """
 
     def __init__(
@@ -62,17 +64,19 @@ class Rounds:
         arrays: Mapping[str, Array],
         chunk: Chunk,
         march: Callable[[Array, Array], None],
+        resets: Callable[[Array, Array], None] | None = None,
     ) -> None:
         self.plan, self.request, self.flow, self.turns, self.chunk, self.march = plan, request, flow, turns, chunk, march
         self.first, self.states, self.sums, self.stop, self.t = arrays["Y0"], arrays["LAST"], arrays["SUMS"], arrays["STOP"], chunk.t_end
         self.events = Resetting(flow, len(self.states))
         self.part = np.zeros(len(self.states), np.int64)
+        self.compiled = resets
         self.reset = np.zeros(len(self.states), bool)  # whether an event set states at the start of this round
 
     def run(self, table: Array, first: int, end: int) -> None:
         """Integrates members first to end - 1."""
         members = np.arange(first, end)
-        store = EventStore(table, first, end, self.plan.watch.names if self.plan.watch is not None else 0, self.events)
+        store = EventStore(table, first, end, self.plan.watch.names if self.plan.watch is not None else 0, self.events, self.chunk)
         self.t[first:end], self.states[first:end] = self.request.t0, self.first[first:end]
         self.flow.parts.begin(members, self.part[members])
         at = self._point(members)
@@ -102,6 +106,33 @@ class Rounds:
         codes[members], store.counts[members - store.first], self.turns.end[members] = Code.OK, 0, ends
         if len(marching := members[~near] if near.any() else members):
             self._march(store, marching)
+        if self.compiled is None:
+            return self._others(store, members, begun, ends)
+        acted = np.zeros(len(members), np.int64)
+        self.compiled(store.table(ACTED=acted), members)
+        going, ended, others = members[acted == 1], members[acted == 2], acted == 0
+        self.reset[going] = True
+        self._begin_sums(going)
+        if not self.plan.saves:
+            self.chunk.y[ended, 0] = self.states[ended]
+        near = np.zeros(len(going), bool)
+        if not others.any():
+            return going, near
+        rest, near_rest = self._others(store, members[others], begun[others], ends[others])
+        return np.concatenate([going, rest]), np.concatenate([near, near_rest])
+
+    def _begin_sums(self, members: Array) -> None:
+        """Computes the sums that a stiff method keeps for members whose states have been set."""
+        if self.sums.shape[1] and len(members):
+            per_member = {name: values[members] for name, values in self.flow.per_member.items()}
+            self.sums[members] = start_sums(self.plan, self.states[members], self.flow.conditions.shared, per_member)
+
+    def _others(self, store: "EventStore", members: Array, begun: Array, ends: Array) -> tuple[Array, Array]:
+        """Lets the events act where members have stopped, whatever happens there; returns those that go on, as a round does.
+
+        begun, ends (k,): where their parts began, and where they end.
+        """
+        codes = self.turns.codes
         at, code = self._point(members), codes.take(members)
         if store.guards:
             code[(code == Code.EVENT) & store.outside(members)] = Code.LEFT_DOMAIN
@@ -114,7 +145,7 @@ class Rounds:
         if near.any():
             self._hop(at.of(np.flatnonzero(near)), ends[near])
             at = self._point(members)
-        recorded = store.record(self.chunk, at)
+        recorded = store.record(at)
         rows = rows_where(going)
         return self._act(at.of(rows), recorded[rows], ends[rows]) if going.any() else (members[rows], near[rows])
 
@@ -196,9 +227,7 @@ class Rounds:
             if self.plan.saves:
                 back = np.where(known, TOGETHER[1] * at.spacing, at.nearby)  # a known time is off by rounding only
                 self._save(mine, np.searchsorted(self.request.times, (at.t - back)[rows]), self.turns.places[mine])
-            if self.sums.shape[1]:
-                per_member = {name: values[mine] for name, values in self.flow.per_member.items()}
-                self.sums[mine] = start_sums(self.plan, self.states[mine], self.flow.conditions.shared, per_member)
+            self._begin_sums(mine)
         for row, (status, _) in effects.stopped.items():
             going[row], self.turns.codes[members[row]] = False, status.code
         if (ends := acted & events.ends).any():
@@ -229,8 +258,12 @@ def record(chunk: Chunk, members: Array, events: Array, t: Array, components: Ar
 class EventStore:
     """The events that the lanes find in one round of members first to end - 1."""
 
-    def __init__(self, table: Array, first: int, end: int, names: int, events: Resetting) -> None:
-        self._table, self.first, self._names, self._events = table.copy(), first, names, events
+    def __init__(self, table: Array, first: int, end: int, names: int, events: Resetting, chunk: Chunk) -> None:
+        self._table, self.first, self._names, self._events, self._chunk = table.copy(), first, names, events, chunk
+        listed = {"LISTED_T": chunk.event_t, "LISTED_I": chunk.event_index, "LISTED_N": chunk.event_count, "MARKS": events.marks}
+        for name, array in listed.items():
+            self._table[AT[name]] = array.ctypes.data
+        self._table[AT["LISTED"]] = chunk.event_t.shape[2] if chunk.event_count.shape[1] else -1
         self._table[AT["Y0"]], self._table[AT["PART_START"]] = table[AT["LAST"]], table[AT["T_END"]]
         self.guards = np.unique(events.event_of[events.guards]).tolist()
         self.counts, self.room = np.zeros((end - first, names), np.int64), ROOM
@@ -242,16 +275,18 @@ class EventStore:
         self._times, self._places = np.pad(self._times, more), np.pad(self._places, more)
         self.room = self._times.shape[2]
 
-    def table(self) -> Array:
-        """The addresses that the lanes are told: members have the numbers that they have in the whole call."""
+    def table(self, **more: Array) -> Array:
+        """The addresses that the lanes are told, and more: members have the numbers that they have in the whole call."""
         back = 8 * self.first * self._names
         self._table[AT["KEPT"]] = self.room
         self._table[AT["FOUND_T"]] = self._times.ctypes.data - back * self.room
         self._table[AT["FOUND_I"]] = self._places.ctypes.data - back * self.room
         self._table[AT["FOUND_N"]] = self.counts.ctypes.data - back
+        for name, array in more.items():
+            self._table[AT[name]] = array.ctypes.data
         return self._table
 
-    def record(self, chunk: Chunk, at: Point) -> Array:
+    def record(self, at: Point) -> Array:
         """Writes the events of members among those of the whole run; returns which (k, columns) were at the times of the members."""
         rows, since = at.members - self.first, at.t - at.nearby
         counts, recent = self.counts.take(rows, axis=0), np.zeros((len(at), len(self._events.event_of)), bool)
@@ -259,7 +294,7 @@ class EventStore:
             for k in range(int(counts[:, e].max(initial=0))):
                 some = np.flatnonzero(counts[:, e] > k)
                 t, components = self._times[rows[some], e, k], self._places[rows[some], e, k]
-                record(chunk, at.members[some], np.full(len(some), e), t, components)
+                record(self._chunk, at.members[some], np.full(len(some), e), t, components)
                 recent[some, self._events.first[e] + components] |= t >= since[some]
         return recent
 

@@ -16,6 +16,7 @@ import odesim
 from odesim.api.ensemble import ensemble_arguments, members_and_request
 from odesim.run.choose import engine_key, make_engine
 from odesim.run.lanes import LaneEngine
+from odesim.run.resets import Resetting
 from odesim.symbolic import Event, System, named
 from odesim.symbolic import time as t
 from tests.run.test_chains import ARRAYS, END, LEVELS, NAMES, SLOPES, START, chains, model, rules_of_arrays
@@ -97,6 +98,20 @@ def test_impacts(method: str) -> None:
         assert len(hits) > 1
         assert_allclose(times(found, "hit", member), hits, atol=1e-6)
         assert_allclose([found.x.values[member, -1], found.v.values[member, -1]], y, atol=1e-6)
+
+
+def test_compiled_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Walls on both sides, hits that are counted and saved times need no rule of numpy's, and give its bits: those of single runs."""
+    walls = [Event("hit", x - c, 1, resets={v: -r * v, n: n + 1}), Event("back", x + c, -1, resets={v: -r * v})]
+    between = system({x: v, v: F * cos(w * t) - x, n: 0}, walls, 0, {w: 0.7, F: 1.0, c: 0.5, r: 0.8})
+    own = {"w": np.array([0.7, 0.9, 1.1, 1.7]), "F": np.array([1.0, 0.8, 1.2, 0.9])}
+    run: dict[str, Any] = {"method": "tsit5", "span": (0.0, 12.0), "save": 9}
+    by_numpy = odesim.integrate(between, params={name: values[2] for name, values in own.items()}, strict=True, **run)
+    monkeypatch.setattr(Resetting, "collect", None)
+    found = ensemble(between, own, **run)
+    assert found.n.values[:, -1].min() > 1
+    for name in ("x", "v", "n"):
+        assert_array_equal(found[name].values[2], by_numpy.y[name])
 
 
 @pytest.mark.parametrize("method", METHODS)
