@@ -5,6 +5,8 @@ the equations beside online learning in N = 400 dimensions; b, the overlaps R of
 breaks; c, the time at which e_g leaves the plateau grows by the same amount for every tenth of the first difference.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
@@ -73,21 +75,17 @@ def draw(ds: xr.Dataset) -> Figure:
     return figure
 
 
-def expected(ds: xr.Dataset) -> list[Feature]:
+def expected(ds: xr.Dataset) -> Iterator[Feature]:
     """e_g to nine digits, online learning within its spread, one delay for every tenth of the difference."""
-    features = [Feature(f"e_g at t = {t}", float(ds.e_g.sel(t=t)), want, half_a_unit(want), SCRIPT) for t, want in FIRST.items()]
+    for t, want in FIRST.items():
+        yield Feature(f"e_g at t = {t}", float(ds.e_g.sel(t=t)), want, half_a_unit(want), SCRIPT)
     for check in ds.check.values:
         found = ds.online.sel(check=check).values
         # four standard errors; Student's factor for three seeds is nearer to ten
         wide = (10 if found.size < 5 else 4) * found.std(ddof=1) / np.sqrt(found.size)
-        features.append(Feature(f"online e_g at t = {check:g}", float(found.mean()), float(ds.e_g.sel(t=check)), float(wide)))
+        yield Feature(f"online e_g at t = {check:g}", float(found.mean()), float(ds.e_g.sel(t=check)), float(wide))
     delays = -np.diff(-ds.escape.values)
-    features.append(
-        Feature("last delay over the one before", float(delays[-1] / delays[-2]), 1.0, 3e-4)
-    )  # of the order of the difference 1e-4
+    yield Feature("last delay over the one before", float(delays[-1] / delays[-2]), 1.0, 3e-4)  # of the order of the difference 1e-4
     early = ds.R.sel(t=slice(5, 20)).values
-    features.append(Feature("t in 5..20: largest difference of overlaps", float(np.ptp(early, axis=(1, 2)).max()), 0.0, 0.05))
-    features.append(
-        Feature("at the end: smallest overlap of a student with its teacher", float(np.sort(ds.R.values[-1].ravel())[2]), 1.0, 0.02)
-    )
-    return features
+    yield Feature("t in 5..20: largest difference of overlaps", float(np.ptp(early, axis=(1, 2)).max()), 0.0, 0.05)
+    yield Feature("at the end: smallest overlap of a student with its teacher", float(np.sort(ds.R.values[-1].ravel())[2]), 1.0, 0.02)

@@ -5,6 +5,8 @@ with the full flow of three 3 x 3 matrices in random bases (points) on the modes
 1/s for two layers, with a logarithm, and for three.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
@@ -80,19 +82,16 @@ def draw(ds: xr.Dataset) -> Figure:
     return figure
 
 
-def expected(ds: xr.Dataset) -> list[Feature]:
+def expected(ds: xr.Dataset) -> Iterator[Feature]:
     """The closed form of two layers, digits of three, the matrices on the modes, half times, and which is steeper."""
     grown = np.exp(2 * STRENGTHS * ds.t.values[:, None])
     closed = STRENGTHS * grown / (grown - 1 + STRENGTHS / FIRST)
-    features = [
-        Feature("two layers, distance from the closed form", float(np.abs(ds.two.values - closed).max()), 0.0, 1e-8),
-        Feature("three layers, a of s = 1/2 at t = 10", float(ds.three.sel(late=10)[2]), 0.00785878, 6e-9, SCRIPT),
-        Feature("three layers, a of s = 1/2 at t = 20", float(ds.three.sel(late=20)[2]), 0.45506421, 6e-9, SCRIPT),
-        Feature("matrices less modes", float(np.abs(ds.matrices.values - ds.three.sel(late=ds.point).values).max()), 0.0, 1e-7),
-    ]
+    yield Feature("two layers, distance from the closed form", float(np.abs(ds.two.values - closed).max()), 0.0, 1e-8)
+    yield Feature("three layers, a of s = 1/2 at t = 10", float(ds.three.sel(late=10)[2]), 0.00785878, 6e-9, SCRIPT)
+    yield Feature("three layers, a of s = 1/2 at t = 20", float(ds.three.sel(late=20)[2]), 0.45506421, 6e-9, SCRIPT)
+    yield Feature("matrices less modes", float(np.abs(ds.matrices.values - ds.three.sel(late=ds.point).values).max()), 0.0, 1e-7)
     for s in ds.s.values:
         found = float(ds.half.sel(layers=2, s=s))
-        features.append(Feature(f"half time of s = {s:g}, two layers", found, float(np.log(s / FIRST - 1) / (2 * s)), 1e-7))
+        yield Feature(f"half time of s = {s:g}, two layers", found, float(np.log(s / FIRST - 1) / (2 * s)), 1e-7)
     order = float((np.diff(ds.half.values, axis=1) >= 0).sum())
-    features.append(Feature("stronger modes that are learned later", order, 0.0, 0.0))
-    return features
+    yield Feature("stronger modes that are learned later", order, 0.0, 0.0)

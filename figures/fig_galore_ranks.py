@@ -5,6 +5,8 @@ the gradient falls exponentially, that of V as 1/ln; b, a parametric gradient wh
 every step, and the corrected bound; c, memory of weights and optimizer for the four models of the paper's table, 2 bytes a number.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
@@ -73,29 +75,24 @@ def draw(ds: xr.Dataset) -> Figure:
     return figure
 
 
-def expected(ds: xr.Dataset) -> list[Feature]:
+def expected(ds: xr.Dataset) -> Iterator[Feature]:
     """Ranks near the blow-up, the table of bounds, memory by the formulas."""
-    features = []
     for left, (of_V, of_gradient) in NEAR.items():
         here = ds.sel(left=left, method="nearest")
-        features.append(Feature(f"stable rank of V less 1 at {left:g} over its digits", float(here.of_V) / of_V, 1.0, 0.02, SCRIPT))
-        features.append(
-            Feature(
-                f"that of dV/dt, in powers of ten of its digits, at {left:g}",
-                float(np.log10(here.of_gradient / of_gradient)),
-                0.0,
-                0.05,
-                SCRIPT,
-            )
+        yield Feature(f"stable rank of V less 1 at {left:g} over its digits", float(here.of_V) / of_V, 1.0, 0.02, SCRIPT)
+        yield Feature(
+            f"that of dV/dt, in powers of ten of its digits, at {left:g}",
+            float(np.log10(here.of_gradient / of_gradient)),
+            0.0,
+            0.05,
+            SCRIPT,
         )
     for name, table in (("seen", RANKS), ("bound", BOUND), ("mended", MENDED)):
-        features += [Feature(f"{name} at step {t}", float(ds[name][t]), want, 5.1e-5, SCRIPT) for t, want in table.items()]
-    features.append(Feature("steps at which the lemma's bound holds", float((ds.seen <= ds.bound + 1e-9).sum()), 0.0, 0.0))
-    features.append(Feature("steps at which the corrected bound fails", float((ds.seen > ds.mended + 1e-9).sum()), 0.0, 0.0))
+        for t, want in table.items():
+            yield Feature(f"{name} at step {t}", float(ds[name][t]), want, 5.1e-5, SCRIPT)
+    yield Feature("steps at which the lemma's bound holds", float((ds.seen <= ds.bound + 1e-9).sum()), 0.0, 0.0)
+    yield Feature("steps at which the corrected bound fails", float((ds.seen > ds.mended + 1e-9).sum()), 0.0, 0.0)
     for name in SIZES:
         here = ds.sel(model=name)
-        features += [
-            Feature(f"GB of {name}, {kind}", float(here[kind]), want, 5.1e-4, SCRIPT)
-            for kind, want in zip(("adam", "galore"), TABLE[name][1:], strict=True)
-        ]
-    return features
+        for kind, want in zip(("adam", "galore"), TABLE[name][1:], strict=True):
+            yield Feature(f"GB of {name}, {kind}", float(here[kind]), want, 5.1e-4, SCRIPT)

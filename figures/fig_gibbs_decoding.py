@@ -7,6 +7,8 @@ blocks: the mean over blocks is the left Riemann error of the entropy of one tok
 d, a word that stands at one of eight places: how often it is said once, or twice and more, beside 400,000 draws.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
@@ -95,36 +97,26 @@ def draw(ds: xr.Dataset) -> Figure:
     return figure
 
 
-def expected(ds: xr.Dataset) -> list[Feature]:
+def expected(ds: xr.Dataset) -> Iterator[Feature]:
     """Recorded digits, the formula, the order of the decoders, draws within four standard errors."""
-    features = []
     for J in COUPLINGS:
         for T, tv, kl in zip(STEPS, REVISED[J], MISSED[J], strict=True):
             at = {"J": J, "T": T}
-            features.append(
-                Feature(f"TV with revision, J = {J}, T = {T}", float(ds.TV.sel(decoder="with revision", **at)), tv, 6e-7, SCRIPT)
-            )
+            yield Feature(f"TV with revision, J = {J}, T = {T}", float(ds.TV.sel(decoder="with revision", **at)), tv, 6e-7, SCRIPT)
             blocks = float(ds.KL.sel(law="mean", **at))
-            features.append(Feature(f"KL in blocks, J = {J}, T = {T}", blocks, kl, 6e-7, SCRIPT))
-            features.append(
-                Feature(f"KL in blocks less its formula, J = {J}, T = {T}", blocks - float(ds.formula.sel(**at)), 0.0, 1e-12, THEORY)
-            )
+            yield Feature(f"KL in blocks, J = {J}, T = {T}", blocks, kl, 6e-7, SCRIPT)
+            yield Feature(f"KL in blocks less its formula, J = {J}, T = {T}", blocks - float(ds.formula.sel(**at)), 0.0, 1e-12, THEORY)
         late = float(ds.TV.sel(decoder="all at once", J=J, T=8))
         if J == 0.1:
-            features.append(
-                Feature("all at once, J = 0.1: TV after 8 steps less that at rest", late - float(ds.at_rest.sel(J=J)), 0.0, 1e-4, THEORY)
-            )
+            yield Feature("all at once, J = 0.1: TV after 8 steps less that at rest", late - float(ds.at_rest.sel(J=J)), 0.0, 1e-4, THEORY)
     apart = ds.TV.sel(decoder="with revision") - ds.TV.sel(decoder="block after block")
-    features += [
-        Feature("T = 1, 2: TV with revision less that in blocks", float(np.abs(apart.sel(T=[1, 2])).max()), 0.0, 1e-12, THEORY),
-        Feature("couplings at which blocks are closer at T = n", float((apart.sel(T=8) > 0.01).sum()), 2.0, 0.0, THEORY),
-        Feature(
-            "largest KL of the mixture over the mean", float((ds.KL.sel(law="mixture") - ds.KL.sel(law="mean")).max()), 0.0, 1e-12, THEORY
-        ),
-    ]
+    yield Feature("T = 1, 2: TV with revision less that in blocks", float(np.abs(apart.sel(T=[1, 2])).max()), 0.0, 1e-12, THEORY)
+    yield Feature("couplings at which blocks are closer at T = n", float((apart.sel(T=8) > 0.01).sum()), 2.0, 0.0, THEORY)
+    yield Feature(
+        "largest KL of the mixture over the mean", float((ds.KL.sel(law="mixture") - ds.KL.sel(law="mean")).max()), 0.0, 1e-12, THEORY
+    )
     for T, row in STUTTER.items():
         for name, want in zip(ds.times.values, row, strict=True):
-            features.append(Feature(f"said {name}, T = {T}", float(ds.said.sel(T=T, times=name)), want, 6e-7, SCRIPT))
+            yield Feature(f"said {name}, T = {T}", float(ds.said.sel(T=T, times=name)), want, 6e-7, SCRIPT)
             error = 4 * np.sqrt(want * (1 - want) / DRAWS)
-            features.append(Feature(f"drawn {name}, T = {T}", float(ds.drawn.sel(T=T, times=name)), want, float(error), THEORY))
-    return features
+            yield Feature(f"drawn {name}, T = {T}", float(ds.drawn.sel(T=T, times=name)), want, float(error), THEORY)

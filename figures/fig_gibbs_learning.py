@@ -5,6 +5,7 @@ and pairs, J = 0.2) lies on or above gap_k, the least ones on it for k >= 3; b, 
 the truth, at the least eigenvalue of I_k.
 """
 
+from collections.abc import Iterator
 from math import comb
 
 import numpy as np
@@ -75,16 +76,15 @@ def draw(ds: xr.Dataset) -> Figure:
     return figure
 
 
-def expected(ds: xr.Dataset) -> list[Feature]:
+def expected(ds: xr.Dataset) -> Iterator[Feature]:
     """Gaps and least eigenvalues to six digits; every direction on or above the diagonal; more masked tokens, a faster flow."""
     gaps, least = (0.063264, 0.152784, 0.288973, 0.520102, 1.0), (0.063377, 0.152846, 0.288973, 0.520102, 1.0)
-    features = [Feature(f"gap_{k}", float(ds.gap.sel(k=k)), want, 5e-7) for k, want in enumerate(gaps, 1)]
-    features += [Feature(f"least efficiency, k = {k}", float(ds.efficiency.sel(k=k).min()), x, 5e-7) for k, x in enumerate(least, 1)]
+    for k, want in enumerate(gaps, 1):
+        yield Feature(f"gap_{k}", float(ds.gap.sel(k=k)), want, 5e-7)
+    for k, x in enumerate(least, 1):
+        yield Feature(f"least efficiency, k = {k}", float(ds.efficiency.sel(k=k).min()), x, 5e-7)
     below = float((ds.efficiency < ds.gap - 1e-12).sum())
-    features.append(Feature("directions below the gap", below, 0.0, 0.0))
+    yield Feature("directions below the gap", below, 0.0, 0.0)
     for k in ds.masked.values:
         # the next direction has not quite died out
-        features.append(
-            Feature(f"rate of training over the least eigenvalue, k = {k}", float((ds.rate / ds.least).sel(masked=k)), 1.0, 0.02)
-        )
-    return features
+        yield Feature(f"rate of training over the least eigenvalue, k = {k}", float((ds.rate / ds.least).sel(masked=k)), 1.0, 0.02)

@@ -5,6 +5,8 @@ overlaps with patterns of signs once every neuron was updated twenty times, fift
 powers of the overlap and the exponential; c, the distance that one update of a softmax memory leaves, with its bound.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
@@ -122,37 +124,34 @@ def draw(ds: xr.Dataset) -> Figure:
     return figure
 
 
-def expected(ds: xr.Dataset) -> list[Feature]:
+def expected(ds: xr.Dataset) -> Iterator[Feature]:
     """Overlaps below and beyond the load .138, errors of one update beside the formula, and recorded medians and bounds of softmax."""
     mean, lost = ds.mean_overlap, ds.lost
-    features = [
-        # patterns deviate by .0003 and .006
-        Feature("overlap at load .05", float(mean.sel(load=0.05)), of_statistical_mechanics(0.05), 5e-4),
-        Feature("overlap at load .10", float(mean.sel(load=0.10)), of_statistical_mechanics(0.10), 4 * 0.0063 / ds.sizes["pattern"] ** 0.5),
-        # the other patterns of 22 signs are not yet normal noise, and some hundred wrong signs are counted
-        Feature("wrong signs over formula, power 2, N = 30", float(lost.sel(power="2", stored=30) / formula("2", np.array(30))), 1.0, 0.25),
-        Feature(
-            "wrong signs over formula, power 3, N = 300", float(lost.sel(power="3", stored=300) / formula("3", np.array(300))), 1.0, 0.25
-        ),
-        Feature("numbers of patterns at which a higher power loses more", float((lost.diff("power") > 0.01).sum()), 0.0, 0.0),
-        Feature("medians above their bound", float((ds.left > ds.bound).sum()), 0.0, 0.0),
-    ]
+    # patterns deviate by .0003 and .006
+    yield Feature("overlap at load .05", float(mean.sel(load=0.05)), of_statistical_mechanics(0.05), 5e-4)
+    yield Feature(
+        "overlap at load .10", float(mean.sel(load=0.10)), of_statistical_mechanics(0.10), 4 * 0.0063 / ds.sizes["pattern"] ** 0.5
+    )
+    # the other patterns of 22 signs are not yet normal noise, and some hundred wrong signs are counted
+    yield Feature(
+        "wrong signs over formula, power 2, N = 30", float(lost.sel(power="2", stored=30) / formula("2", np.array(30))), 1.0, 0.25
+    )
+    yield Feature(
+        "wrong signs over formula, power 3, N = 300", float(lost.sel(power="3", stored=300) / formula("3", np.array(300))), 1.0, 0.25
+    )
+    yield Feature("numbers of patterns at which a higher power loses more", float((lost.diff("power") > 0.01).sum()), 0.0, 0.0)
+    yield Feature("medians above their bound", float((ds.left > ds.bound).sum()), 0.0, 0.0)
     # four standard errors of the mean of so many memories
-    features += [
-        Feature(
+    for load, want, deviation in OVERLAPS[ds.neurons]:
+        yield Feature(
             f"overlap at load {load:g}", float(mean.sel(load=load)), want, 4 * deviation * (PATTERNS / ds.sizes["pattern"]) ** 0.5, SCRIPT
         )
-        for load, want, deviation in OVERLAPS[ds.neurons]
-    ]
     # four standard errors of a median, here and there
-    features += [
-        Feature(
+    for (d, N), (want, deviation, read) in LEFT.items():
+        yield Feature(
             f"ln of the median over its digits, d = {d}, N = {N}",
             float(np.log(ds.left.sel(d=d, N=N) / want)),
             0.0,
             4 * 1.2533 * deviation * (1 / READ[N] + 1 / read) ** 0.5,
             SCRIPT,
         )
-        for (d, N), (want, deviation, read) in LEFT.items()
-    ]
-    return features

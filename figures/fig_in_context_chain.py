@@ -5,6 +5,8 @@ Faint: levels of the energy e^2 - w^2 - sign(w) ln |w|, along which the flow goe
 minima on the line e = 0, with the loss of the unigram. Runs start at dots, blue ones end at the bigram, orange ones at the unigram.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
@@ -85,31 +87,28 @@ def draw(ds: xr.Dataset) -> Figure:
     return figure
 
 
-def expected(ds: xr.Dataset) -> list[Feature]:
+def expected(ds: xr.Dataset) -> Iterator[Feature]:
     """Which runs end where, by side and energy of their starts; the energy along all of them; losses of the ends."""
     w0, e0 = ds.w[0, :, 0].values, ds.e[0, :, 0].values
     trapped = (w0 < TURN) & (energy(w0, e0) < SADDLE)
     learned = at_bigram(ds)
-    features = [
-        Feature("p = q = .1: runs that end as their energy says", int((learned[0] == ~trapped).sum()), len(STARTS), 0.0, THEORY),
-        Feature("p = q = .1: runs that end at the unigram", int((~learned[0]).sum()), int(trapped.sum()), 0.0, THEORY),
-        Feature(
-            "p = .5, q = .8: runs from w > -1/sqrt(2), e < .2 that end at the bigram",
-            int(learned[1][(w0 > TURN) & (e0 < 0.2)].sum()),
-            0,
-            0.0,
-            THEORY,
-        ),
-        Feature(
-            "p = .5, q = .8: runs from w < -1/sqrt(2) that end at the bigram",
-            int(learned[1][w0 < TURN].sum()),
-            int((w0 < TURN).sum()),
-            0.0,
-            THEORY,
-        ),
-    ]
+    yield Feature("p = q = .1: runs that end as their energy says", int((learned[0] == ~trapped).sum()), len(STARTS), 0.0, THEORY)
+    yield Feature("p = q = .1: runs that end at the unigram", int((~learned[0]).sum()), int(trapped.sum()), 0.0, THEORY)
+    yield Feature(
+        "p = .5, q = .8: runs from w > -1/sqrt(2), e < .2 that end at the bigram",
+        int(learned[1][(w0 > TURN) & (e0 < 0.2)].sum()),
+        0,
+        0.0,
+        THEORY,
+    )
+    yield Feature(
+        "p = .5, q = .8: runs from w < -1/sqrt(2) that end at the bigram",
+        int(learned[1][w0 < TURN].sum()),
+        int((w0 < TURN).sum()),
+        0.0,
+        THEORY,
+    )
     for k, chain in enumerate(ds.chain.values):
         change = np.abs(energy(ds.w[k].values, ds.e[k].values) - energy(w0, e0)[:, None]).max()
-        features.append(Feature(f"largest change of the energy, {chain}", float(change), 0.0, 1e-5, THEORY))
-        features.append(Feature(f"least loss, {chain}", float(ds.loss[k].min()), float(ds.bigram[k]), 1e-6, THEORY))
-    return features
+        yield Feature(f"largest change of the energy, {chain}", float(change), 0.0, 1e-5, THEORY)
+        yield Feature(f"least loss, {chain}", float(ds.loss[k].min()), float(ds.bigram[k]), 1e-6, THEORY)

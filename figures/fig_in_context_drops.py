@@ -6,6 +6,8 @@ half of the strongest component is learned, against the size of the weights at t
 logarithm where they are one matrix.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
@@ -77,21 +79,19 @@ def stays(ds: xr.Dataset, model: str) -> list[float]:
     return [float((np.abs(ds.loss.sel(model=model) - level) < 2e-3).sum()) * step for level in LEVELS[1:-1]]
 
 
-def expected(ds: xr.Dataset) -> list[Feature]:
+def expected(ds: xr.Dataset) -> Iterator[Feature]:
     """Plateaus of separate weights at the three levels between, none of merged ones; the last level; waits as powers and logarithms."""
-    features = []
     for count, (one, other) in enumerate(zip(stays(ds, "separate"), stays(ds, "merged"), strict=True), 1):
-        features.append(Feature(f"with {count} learned separate weights rest for .2 in ln t and more", float(one > 0.2), 1.0, 0.0, THEORY))
-        features.append(Feature(f"merged weights pass the loss of {count} in less than .1", float(other < 0.1), 1.0, 0.0, THEORY))
+        yield Feature(f"with {count} learned separate weights rest for .2 in ln t and more", float(one > 0.2), 1.0, 0.0, THEORY)
+        yield Feature(f"merged weights pass the loss of {count} in less than .1", float(other < 0.1), 1.0, 0.0, THEORY)
     for model in ds.model.values:
         drop = float(ds.loss.sel(model=model)[-1])
-        features.append(Feature(f"loss in the end, {model}", drop, LEVELS[-1], 2e-3, THEORY))
+        yield Feature(f"loss in the end, {model}", drop, LEVELS[-1], 2e-3, THEORY)
     waits = ds.wait.sel(model="separate").values
     slope = float(np.polyfit(np.log(STARTS[-3:]), np.log(waits[-3:]), 1)[0])
-    features.append(Feature("power of the start, separate weights, from .001 on", slope, -1.0, 2e-3, THEORY))
+    yield Feature("power of the start, separate weights, from .001 on", slope, -1.0, 2e-3, THEORY)
     merged = ds.wait.sel(model="merged").values
     # near 0 the flow is linear: v' = <2 lam^2, U>, U' = 2 lam^2 v
     rate = 2 * float((LAM**4).sum() ** 0.5)
     grown = float(np.polyfit(np.log(1 / STARTS[-3:]), merged[-3:], 1)[0])
-    features.append(Feature("dt / dln(1 / start), merged", grown, 1 / rate, 1e-3, THEORY))
-    return features
+    yield Feature("dt / dln(1 / start), merged", grown, 1 / rate, 1e-3, THEORY)

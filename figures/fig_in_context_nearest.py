@@ -5,6 +5,7 @@ dimensions against time, to 2 (ln 2 - 1/2) g / xi, g = N/2 (dots), and two point
 logarithm; b, xi against time, to (3 (ln 2 - 1/2) N t)^(1/3); c, the share of prompts in which other labels can outweigh the nearest one.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -74,12 +75,10 @@ def draw(ds: xr.Dataset) -> Figure:
     return figure
 
 
-def expected(ds: xr.Dataset) -> list[Feature]:
+def expected(ds: xr.Dataset) -> Iterator[Feature]:
     """Losses on a circle, the exponents, and their factor."""
-    features = [
-        Feature(f"two points on a circle: loss at xi = {xi}", float(ds.loss_at.sel(at=xi)), want, 6e-7, SCRIPT)
-        for xi, want in CIRCLE.items()
-    ]
+    for xi, want in CIRCLE.items():
+        yield Feature(f"two points on a circle: loss at xi = {xi}", float(ds.loss_at.sel(at=xi)), want, 6e-7, SCRIPT)
     late = [int(np.abs(ds.time.values - t).argmin()) for t in (1e4, 1e5)]
     slope = np.log10(ds.xi[:, late[1]] / ds.xi[:, late[0]]).values
     for n, points in enumerate(ds.points.values):
@@ -87,9 +86,8 @@ def expected(ds: xr.Dataset) -> list[Feature]:
         limit = (3 * A * points * 1e5) ** (1 / 3)
         # 1/xi of the next order, and the deviation of 4000 prompts, a third of it
         spread = 0.03 + 1.4 * (limit / 4000 / points) ** 0.5 * (points > 2)
-        features.append(Feature(f"{of}: slope of ln xi in ln t, last decade", float(slope[n]), 1 / 3, spread / 3, THEORY))
-        features.append(Feature(f"{of}: xi over its law at t = 1e5", float(ds.xi[n, -1] / limit), 1.0, spread, THEORY))
+        yield Feature(f"{of}: slope of ln xi in ln t, last decade", float(slope[n]), 1 / 3, spread / 3, THEORY)
+        yield Feature(f"{of}: xi over its law at t = 1e5", float(ds.xi[n, -1] / limit), 1.0, spread, THEORY)
     ratio = float(ds.circle[-1] / ds.loss[0, -1])
-    features.append(Feature("loss on a circle over that on a sphere at t = 1e5", ratio, 1.3, 0.2, SCRIPT))
-    features.append(Feature("two points: share where the other can win, from t = 1 on", float(ds.others[0, 1:].max()), 0.0, 0.0, THEORY))
-    return features
+    yield Feature("loss on a circle over that on a sphere at t = 1e5", ratio, 1.3, 0.2, SCRIPT)
+    yield Feature("two points: share where the other can win, from t = 1 on", float(ds.others[0, 1:].max()), 0.0, 0.0, THEORY)

@@ -6,6 +6,8 @@ mu, the largest first; c, the entropy of attention of both; d, by how much the e
 v = 0.01: a phase diagram of an ensemble, with the four depths of a table of an independent program.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 import xarray as xr
 from matplotlib.colors import LogNorm
@@ -100,32 +102,29 @@ def draw(ds: xr.Dataset) -> Figure:
     return figure
 
 
-def expected(ds: xr.Dataset) -> list[Feature]:
+def expected(ds: xr.Dataset) -> Iterator[Feature]:
     """The conserved ratio, limits of the losers, order and rest of the nonlinear run, depths of the table, symmetry of the diagram."""
     v, end = ds.v_linear.values, ds.v_nonlinear.values[-1]
     ratio = erf(v[-60:] / np.sqrt(2)) / DELTA / (ds.t.values[-60:, None] / T_STAR)
-    features = [
-        # near t* a run loses digits of 1 - t/t*
-        Feature("erf(v / sqrt 2) / Delta, over t / t*: largest distance from 1", float(np.abs(ratio - 1).max()), 0.0, 1e-6),
-        Feature("linear: the winner at 1 - t/t* = 1e-6", float(v[-1, 4]), float(np.sqrt(2) * erfinv(1 - 1e-6)), 1e-4),
-    ]
+    # near t* a run loses digits of 1 - t/t*
+    yield Feature("erf(v / sqrt 2) / Delta, over t / t*: largest distance from 1", float(np.abs(ratio - 1).max()), 0.0, 1e-6)
+    yield Feature("linear: the winner at 1 - t/t* = 1e-6", float(v[-1, 4]), float(np.sqrt(2) * erfinv(1 - 1e-6)), 1e-4)
     for l in range(4):  # to what is left at 1e-6 of t*
         want = float(np.sqrt(2) * erfinv(DELTA[l]))
-        features.append(Feature(f"linear: where Delta = {DELTA[l]:g} stops", float(v[-1, l]), want, 1e-5))
-    features.append(Feature("linear: saved times at which the entropy rises", float((np.diff(ds.entropy_linear) > 1e-9).sum()), 0.0, 0.0))
+        yield Feature(f"linear: where Delta = {DELTA[l]:g} stops", float(v[-1, l]), want, 1e-5)
+    yield Feature("linear: saved times at which the entropy rises", float((np.diff(ds.entropy_linear) > 1e-9).sum()), 0.0, 0.0)
     halves = [float(ds.late[np.argmax(ds.v_nonlinear.values[:, l] >= MU[l] / 2)]) for l in range(5)]
-    features.append(Feature("nonlinear: components that pass mu/2 before a larger one", float((np.diff(halves) > 0).sum()), 0.0, 0.0))
+    yield Feature("nonlinear: components that pass mu/2 before a larger one", float((np.diff(halves) > 0).sum()), 0.0, 0.0)
     last, least = float(ds.entropy_nonlinear[-1]), float(ds.entropy_nonlinear.min())
     # the slowest component is within 2e-6 of mu at t = 12
-    features.append(Feature("nonlinear: the entropy at t = 12, that of v = mu", last, float(entropy_of(MU**2 / 2)), 1e-5, THEORY))
+    yield Feature("nonlinear: the entropy at t = 12, that of v = mu", last, float(entropy_of(MU**2 / 2)), 1e-5, THEORY)
     # 0 without a bounce, 1 if all attention came back
     fell = float(ds.entropy_nonlinear[0]) - least
-    features.append(Feature("nonlinear: share of its fall by which the entropy rises again", (last - least) / fell, 0.25, 0.2))
-    features.append(Feature("nonlinear: the largest component at t = 12 over mu", float(end[4] / MU[4]), 1.0, 1e-6, THEORY))
+    yield Feature("nonlinear: share of its fall by which the entropy rises again", (last - least) / fell, 0.25, 0.2)
+    yield Feature("nonlinear: the largest component at t = 12 over mu", float(end[4] / MU[4]), 1.0, 1e-6, THEORY)
     for m, depth in DEPTHS.items():
         # the digits of the table, and 2401 saved times
-        features.append(Feature(f"depth over its digits, mu = ({m:g}, {m / 2:g})", float(ds.table.sel(m=m)) / depth, 1.0, 0.02, SCRIPT))
+        yield Feature(f"depth over its digits, mu = ({m:g}, {m / 2:g})", float(ds.table.sel(m=m)) / depth, 1.0, 0.02, SCRIPT)
     d = ds.depth.values
-    features.append(Feature("depth of (a, b) less that of (b, a), largest", float(np.abs(d - d.T).max()), 0.0, 1e-5))
-    features.append(Feature("depth of equal components, largest", float(np.diagonal(d).max()), 0.0, 1e-9))
-    return features
+    yield Feature("depth of (a, b) less that of (b, a), largest", float(np.abs(d - d.T).max()), 0.0, 1e-5)
+    yield Feature("depth of equal components, largest", float(np.diagonal(d).max()), 0.0, 1e-9)

@@ -6,6 +6,7 @@ V: one grows in proportion to time, the others stop; b, the entropy of attention
 stays 20. The same against 1 - t/t* without normaliser is a panel of galore_ranks.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -75,18 +76,15 @@ def draw(ds: xr.Dataset) -> Figure:
     return figure
 
 
-def expected(ds: xr.Dataset) -> list[Feature]:
+def expected(ds: xr.Dataset) -> Iterator[Feature]:
     """Stable ranks at five times, the law of rows, the slope of the winner."""
-    features = [
-        Feature("stable rank at the start", float(ds.of_V[0]), START, 5.1e-4, SCRIPT),
-        *(Feature(f"stable rank of V at t = {t:g}", float(ds.of_V.sel(t=t)), want, 5.1e-4, SCRIPT) for t, want in RANKS.items()),
-        Feature("rank of V at the end", float(ds["rank"]), 20.0, 0.0),
-    ]
+    yield Feature("stable rank at the start", float(ds.of_V[0]), START, 5.1e-4, SCRIPT)
+    yield from (Feature(f"stable rank of V at t = {t:g}", float(ds.of_V.sel(t=t)), want, 5.1e-4, SCRIPT) for t, want in RANKS.items())
+    yield Feature("rank of V at the end", float(ds["rank"]), 20.0, 0.0)
     first = {name: float(ds.t[int(np.argmax(ds[name].values < 2))]) for name in ("of_V", "of_gradient")}
-    features.append(Feature("the gradient is below a stable rank of 2 before V", float(first["of_gradient"] < first["of_V"]), 1.0, 0.0))
+    yield Feature("the gradient is below a stable rank of 2 before V", float(first["of_gradient"] < first["of_V"]), 1.0, 0.0)
     ratio = (erf(ds.length / np.sqrt(2)) / ds.saliency).sel(t=[1.0, 5.0, 10.0]).values
-    features.append(Feature("erf(length / sqrt 2) / saliency: largest deviation", float(np.abs(ratio / ratio[:, :1] - 1).max()), 0.0, 1e-8))
+    yield Feature("erf(length / sqrt 2) / saliency: largest deviation", float(np.abs(ratio / ratio[:, :1] - 1).max()), 0.0, 1e-8)
     slope = float((ds.length[-1, 0] - ds.length[-9, 0]) / (ds.t[-1] - ds.t[-9]))
-    features.append(Feature("slope of the winner", slope, LARGEST, 1e-6))
-    features.append(Feature("saved times at which the entropy rises", float((np.diff(ds.entropy) > 1e-9).sum()), 0.0, 0.0))
-    return features
+    yield Feature("slope of the winner", slope, LARGEST, 1e-6)
+    yield Feature("saved times at which the entropy rises", float((np.diff(ds.entropy) > 1e-9).sum()), 0.0, 0.0)

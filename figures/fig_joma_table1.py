@@ -12,6 +12,7 @@ that alone. Iteration 10000, the first rate: s = 1 is .63, s = 0 .93, after jump
 Iteration 1000, where the rate times the iterations is that of the README: .76 and .99, within the published deviations.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -149,45 +150,38 @@ def draw_trained(axes: Axes, ds: xr.Dataset) -> None:
     few_ticks(axes)
 
 
-def expected(ds: xr.Dataset) -> list[Feature]:
+def expected(ds: xr.Dataset) -> Iterator[Feature]:
     """Untrained values beside those of other starts, what training adds in the published table, and runs of ours."""
-    features, before, thin = [], ds.untrained_mean.values, ds.width < 1024
+    before, thin = ds.untrained_mean.values, ds.width < 1024
     for i, row in enumerate(UNTRAINED):
         for j, want in enumerate(row):
             sd = max(float(ds.untrained[i, j].std(ddof=1)), 0.02)
             # four standard errors of the difference of two means, and half a digit; thin networks have fewer random features
             wide = 0.12 if thin else 4 * sd * np.sqrt(2 / ds.sizes["seed"]) + 0.005
-            features.append(
-                Feature(f"before training, {ds.row.values[i]}, {ds.column.values[j]}", float(before[i, j]), want, float(wide), SCRIPT)
-            )
+            yield Feature(f"before training, {ds.row.values[i]}, {ds.column.values[j]}", float(before[i, j]), want, float(wide), SCRIPT)
     added = ds.published.values - before
-    features += [
-        Feature(
-            "published less before training, s = 0, mean of the cells", float(added[:, :2].mean()), 0.015, 0.04 if thin else 0.01, PUBLISHED
-        ),
-        Feature(
-            "published less before training, s = 1, mean of the cells", float(added[:, 2:].mean()), 0.09, 0.1 if thin else 0.03, PUBLISHED
-        ),
-        # 50 classes, sets of 2, 20 + 30 latents: training takes away
-        Feature("the same at 50, 2, 20 + 30", float(added[4, 3]), -0.07, 0.1 if thin else 0.03, PUBLISHED),
-    ]
+    yield Feature(
+        "published less before training, s = 0, mean of the cells", float(added[:, :2].mean()), 0.015, 0.04 if thin else 0.01, PUBLISHED
+    )
+    yield Feature(
+        "published less before training, s = 1, mean of the cells", float(added[:, 2:].mean()), 0.09, 0.1 if thin else 0.03, PUBLISHED
+    )
+    # 50 classes, sets of 2, 20 + 30 latents: training takes away
+    yield Feature("the same at 50, 2, 20 + 30", float(added[4, 3]), -0.07, 0.1 if thin else 0.03, PUBLISHED)
     for i, j in np.argwhere(np.isfinite(ds.ours.values[0, :, :2])):
         for column in (j, j + 2):
             cell = f"{ds.row.values[i]}, {ds.column.values[column]}"
             mean, sd = float(ds.published[i, column]), float(ds.sd[i, column])  # its deviation over seeds
             early, late = (float(ds.ours.sel(step=step)[i, column]) for step in (README, LAST))
-            features.append(Feature(f"trained by us to {README}, rate times iterations of the README, {cell}", early, mean, sd, PUBLISHED))
+            yield Feature(f"trained by us to {README}, rate times iterations of the README, {cell}", early, mean, sd, PUBLISHED)
             off = float(abs(late - mean) > sd)
-            features.append(
-                Feature(f"trained by us to {LAST}, rate of draw_table_1.py: 1 if it disagrees, {cell}", off, 1.0, 0.0, PUBLISHED)
-            )
+            yield Feature(f"trained by us to {LAST}, rate of draw_table_1.py: 1 if it disagrees, {cell}", off, 1.0, 0.0, PUBLISHED)
     alike = float(np.corrcoef(ds.narrow.values[:, 2:].ravel(), ds.published.values[:, 2:].ravel())[0, 1])
     # twelve pairs of unrelated numbers have less than .58 with probability 97.5 %
-    features.append(Feature(f"s = 1 of all cells, width 256 to {README}: correlation with the published ones", alike, 1.0, 0.42, PUBLISHED))
+    yield Feature(f"s = 1 of all cells, width 256 to {README}: correlation with the published ones", alike, 1.0, 0.42, PUBLISHED)
     for (count, children, j), want in THIN.items():
         i = ROWS.index((count, children))
         for column, value in zip((j, j + 2), want, strict=True):
             # two means of two seeds, whose deviation is some .03, which in the published table is .01 to .05
             cell = f"{ds.row.values[i]}, {ds.column.values[column]}"
-            features.append(Feature(f"trained by us to {README}, width 256, {cell}", float(ds.narrow[i, column]), value, 0.06, SCRIPT))
-    return features
+            yield Feature(f"trained by us to {README}, width 256, {cell}", float(ds.narrow[i, column]), value, 0.06, SCRIPT)

@@ -7,6 +7,7 @@ labels in batches of 64. c, norms at margin 1 of W and of K Q^T, over their leas
 values (Frobenius for W, nuclear for both).
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -100,23 +101,20 @@ def draw(ds: xr.Dataset) -> Figure:
     return figure
 
 
-def expected(ds: xr.Dataset) -> list[Feature]:
+def expected(ds: xr.Dataset) -> Iterator[Feature]:
     """Recorded numbers of two other integrators and of two solvers of the quadratic programmes."""
-    features = [
-        Feature("norm of the separator", ds.slope, 0.4168523729, 1e-9, THEORY),
-        Feature("|p| at t = 1e4", float(ds.norm.sel(time=1e4, method="nearest")), 4.3115586, 1e-6, THEORY),
-        Feature("|p| at t = 1e12", float(ds.norm[-1]), 11.9569981, 1e-5, THEORY),
-        Feature("cosine at t = 1e6", float(ds.cosine.sel(time=1e6, method="nearest")), 0.9928320, 1e-6, THEORY),
-        Feature("cosine at t = 1e12", float(ds.cosine[-1]), 0.9969548, 1e-6, THEORY),
-        Feature("gap of the labels at t = 1e3", float(np.diff(ds.w.sel(early=1e3, method="nearest"))[1]), -0.69364997, 1e-6, THEORY),
-        Feature("logit of no label at t = 1e3", float(ds.w.sel(early=1e3, word=0, method="nearest")), -4.37192317, 1e-6, THEORY),
-    ]
+    yield Feature("norm of the separator", ds.slope, 0.4168523729, 1e-9, THEORY)
+    yield Feature("|p| at t = 1e4", float(ds.norm.sel(time=1e4, method="nearest")), 4.3115586, 1e-6, THEORY)
+    yield Feature("|p| at t = 1e12", float(ds.norm[-1]), 11.9569981, 1e-5, THEORY)
+    yield Feature("cosine at t = 1e6", float(ds.cosine.sel(time=1e6, method="nearest")), 0.9928320, 1e-6, THEORY)
+    yield Feature("cosine at t = 1e12", float(ds.cosine[-1]), 0.9969548, 1e-6, THEORY)
+    yield Feature("gap of the labels at t = 1e3", float(np.diff(ds.w.sel(early=1e3, method="nearest"))[1]), -0.69364997, 1e-6, THEORY)
+    yield Feature("logit of no label at t = 1e3", float(ds.w.sel(early=1e3, word=0, method="nearest")), -4.37192317, 1e-6, THEORY)
     for t, want in ((100, 2.41956), (1000, 3.36649), (10_000, 4.31318)):
-        features.append(Feature(f"|p| at t = {t}, trained", float(ds.norm_trained.sel(step=t)), want, 1e-5, THEORY))
+        yield Feature(f"|p| at t = {t}, trained", float(ds.norm_trained.sel(step=t)), want, 1e-5, THEORY)
     hard, first, second = ds.w_trained.sel(early_step=1000).values
     # four deviations of one seed: .0003 of the hard part, .026 of the soft part
-    features.append(Feature("logit of no label at t = 1e3, trained", float(hard), -4.37192317, 1.2e-3, THEORY))
-    features.append(Feature("gap of the labels at t = 1e3, trained", float(second - first), -0.69364997, 0.11, THEORY))
+    yield Feature("logit of no label at t = 1e3, trained", float(hard), -4.37192317, 1.2e-3, THEORY)
+    yield Feature("gap of the labels at t = 1e3, trained", float(second - first), -0.69364997, 0.11, THEORY)
     for flow, want in (("W, Frobenius", 2.17393 / 2.14756), ("K Qᵀ from 1", 2.9214 / 2.78114), ("K Qᵀ from 0.01", 3.0413 / 2.78114)):
-        features.append(Feature(f"norm at margin 1 over the least, {flow}", float(ds.ratio.sel(flow=flow)[-1]), want, 5e-5, THEORY))
-    return features
+        yield Feature(f"norm at margin 1 over the least, {flow}", float(ds.ratio.sel(flow=flow)[-1]), want, 5e-5, THEORY)

@@ -5,6 +5,8 @@ tokens with p ~ 1/x; b, they are one curve against p t, early p t and late ln(M 
 t^(-(1 - 1/alpha)).
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
@@ -68,20 +70,17 @@ def draw(ds: xr.Dataset) -> Figure:
     return figure
 
 
-def expected(ds: xr.Dataset) -> list[Feature]:
+def expected(ds: xr.Dataset) -> Iterator[Feature]:
     """The closed form e^m + (M - 1) m = 1 + M p t, the collapse, both limits, and the exponents of the loss."""
     m, grown = ds.m.values, 1 + ds.M * ds.t.values[:, None] * ds.p.values
-    features = [
-        Feature("closed form: largest relative distance", float(np.abs((np.exp(m) + (ds.M - 1) * m) / grown - 1).max()), 0.0, 1e-8),
-        Feature("saved times at which a rarer token is ahead", float((np.diff(m[1:], axis=1) >= 0).sum()), 0.0, 0.0),
-    ]
+    yield Feature("closed form: largest relative distance", float(np.abs((np.exp(m) + (ds.M - 1) * m) / grown - 1).max()), 0.0, 1e-8)
+    yield Feature("saved times at which a rarer token is ahead", float((np.diff(m[1:], axis=1) >= 0).sum()), 0.0, 0.0)
     at = [np.interp(3.0, ds.p.values[x] * ds.t.values, m[:, x]) for x in range(SHOWN)]
-    features.append(Feature("margins at p t = 3: largest less smallest", float(np.ptp(at)), 0.0, 1e-3))  # of linear interpolation
-    features.append(Feature("early: margin over p t at t = .25, rarest", float(m[1, -1] / (ds.p[-1] * ds.t[1])), 1.0, 0.02))
+    yield Feature("margins at p t = 3: largest less smallest", float(np.ptp(at)), 0.0, 1e-3)  # of linear interpolation
+    yield Feature("early: margin over p t at t = .25, rarest", float(m[1, -1] / (ds.p[-1] * ds.t[1])), 1.0, 0.02)
     late = float(m[-1, 0] / np.log(ds.M * ds.p[0] * ds.t[-1]))
-    features.append(Feature("late: margin over ln(M p t), most frequent", late, 1.0, 0.03))
+    yield Feature("late: margin over ln(M p t), most frequent", late, 1.0, 0.03)
     for power in ds.power.values:
         slope = np.polyfit(np.log(ds.late.values[25:]), np.log(ds.loss.sel(power=power).values[25:]), 1)[0]
         # a finite number of tokens and the logarithm of ln(M p t) move the exponent by a few hundredths
-        features.append(Feature(f"exponent of the loss, alpha = {power:g}", float(slope), -(1 - 1 / power), 0.06))
-    return features
+        yield Feature(f"exponent of the loss, alpha = {power:g}", float(slope), -(1 - 1 / power), 0.06)

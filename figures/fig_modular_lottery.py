@@ -6,6 +6,7 @@ amplitude beta at the start and the gap D, alpha = sqrt(2) beta, in closed form;
 (dots), with the decay 1/t* from which on the frequency dies.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -87,21 +88,18 @@ def worst(a: Any, b: Any) -> float:
     return float(np.abs(np.asarray(a) / np.asarray(b) - 1).max())
 
 
-def expected(ds: xr.Dataset) -> list[Feature]:
+def expected(ds: xr.Dataset) -> Iterator[Feature]:
     """The winner by time and by size, the training beside the flow, recorded times of blow-up, and the pole."""
     early = ds.t.values <= 600
-    features = [
-        Feature("t* / p^2 of the neuron that is done first", float(ds.t_star.min()) / P**2, 2.010, 5e-4, THEORY),
-        Feature("its winner has the largest alpha", float(ds.alpha[:, -1].values.argmax()), float(ds.t_star.values.argmin()), 0.0, THEORY),
-        Feature("trained, it is the same", float(ds.trained[:, -1].values.argmax()), float(ds.t_star.values.argmin()), 0.0, THEORY),
-        Feature("alpha trained over the flow's to step 600, worst", worst(ds.trained[:, early], ds.alpha[:, early]), 0.0, 5e-3, THEORY),
-        Feature("gaps of the winner at the end", abs(float(ds.D[int(ds.t_star.values.argmin()), -1])), 0.0, 1e-3, THEORY),
-        Feature("decay from which on it dies, times p^2", 1 / float(ds.delayed[0]), 0.7334549811, 1e-9, THEORY),
-    ]
+    yield Feature("t* / p^2 of the neuron that is done first", float(ds.t_star.min()) / P**2, 2.010, 5e-4, THEORY)
+    yield Feature("its winner has the largest alpha", float(ds.alpha[:, -1].values.argmax()), float(ds.t_star.values.argmin()), 0.0, THEORY)
+    yield Feature("trained, it is the same", float(ds.trained[:, -1].values.argmax()), float(ds.t_star.values.argmin()), 0.0, THEORY)
+    yield Feature("alpha trained over the flow's to step 600, worst", worst(ds.trained[:, early], ds.alpha[:, early]), 0.0, 5e-3, THEORY)
+    yield Feature("gaps of the winner at the end", abs(float(ds.D[int(ds.t_star.values.argmin()), -1])), 0.0, 1e-3, THEORY)
+    yield Feature("decay from which on it dies, times p^2", 1 / float(ds.delayed[0]), 0.7334549811, 1e-9, THEORY)
     recorded = {0.3: 1.7532609307, 0.6: 2.8400033657, 0.7: 4.4108079036, 0.73: 7.3396564779}
     for lam, want in recorded.items():
         at = float(ds.delayed_run.sel(decay=lam / P**2, method="nearest"))
-        features.append(Feature(f"t* / p^2 by a run at lam p^2 = {lam:g}", at, want, 1e-6, THEORY))
+        yield Feature(f"t* / p^2 by a run at lam p^2 = {lam:g}", at, want, 1e-6, THEORY)
     at = float(np.interp(0.02, ds.beta, ds.balanced.sel(gap=2.0, method="nearest") * ds.beta)) / 0.02 / P**2
-    features.append(Feature("t* / p^2 at beta = .02, D = 2, in the plane", at, 1.5263516056, 1e-3, THEORY))
-    return features
+    yield Feature("t* / p^2 at beta = .02, D = 2, in the plane", at, 1.5263516056, 1e-3, THEORY)

@@ -6,6 +6,7 @@ largest from the unigram on; c, the loss from w0 = .1 to .0001, with the levels 
 ln(1/w0)/sigma, the second does not; d, attention of a row to the parent among n equal rivals, closed form (dots), half at about n/D.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -82,32 +83,27 @@ def draw(ds: xr.Dataset) -> Figure:
     return figure
 
 
-def expected(ds: xr.Dataset) -> list[Feature]:
+def expected(ds: xr.Dataset) -> Iterator[Feature]:
     """The order of the strategies, levels, recorded times, and the closed form of a row."""
     near, v = ds.near.values, ds.v.values
     late = ds.t.values >= float(ds.time.sel(w0=0.01, stage="unigram"))
-    features = [
-        Feature("changes of the nearest strategy", float((np.diff(near) != 0).sum()), 2.0, 0.0, THEORY),
-        Feature("the nearest strategy at the end", float(near[-1]), 2.0, 0.0, THEORY),
-        Feature(
-            "times from the unigram on at which lag 1 is not the largest", float((v[late].argmax(axis=1) != 1).sum()), 0.0, 0.0, THEORY
-        ),
-        Feature("loss of nothing", float(ds.levels[0]), 0.340863, 6e-7, SCRIPT),
-        Feature("loss of the unigram", float(ds.levels[1]), 0.034010, 6e-7, SCRIPT),
-        Feature("least loss", float(ds.levels[2]), 0.004279, 6e-7, SCRIPT),
-        Feature(
-            "largest distance of a row from its closed form",
-            float(np.abs(ds.attention.sel(row_t=ds.dot.values).values - ds.closed.values).max()),
-            0.0,
-            1e-6,
-            THEORY,
-        ),
-        Feature("time of 20 rivals", float(ds.found.sel(n=20)), 106.953059, 1e-5, SCRIPT),
-        Feature("time of 80 rivals over that of 20", float(ds.found.sel(n=80) / ds.found.sel(n=20)), 3.5, 0.3, THEORY),
-    ]
+    yield Feature("changes of the nearest strategy", float((np.diff(near) != 0).sum()), 2.0, 0.0, THEORY)
+    yield Feature("the nearest strategy at the end", float(near[-1]), 2.0, 0.0, THEORY)
+    yield Feature(
+        "times from the unigram on at which lag 1 is not the largest", float((v[late].argmax(axis=1) != 1).sum()), 0.0, 0.0, THEORY
+    )
+    yield Feature("loss of nothing", float(ds.levels[0]), 0.340863, 6e-7, SCRIPT)
+    yield Feature("loss of the unigram", float(ds.levels[1]), 0.034010, 6e-7, SCRIPT)
+    yield Feature("least loss", float(ds.levels[2]), 0.004279, 6e-7, SCRIPT)
+    yield Feature(
+        "largest distance of a row from its closed form",
+        float(np.abs(ds.attention.sel(row_t=ds.dot.values).values - ds.closed.values).max()),
+        0.0,
+        1e-6,
+        THEORY,
+    )
+    yield Feature("time of 20 rivals", float(ds.found.sel(n=20)), 106.953059, 1e-5, SCRIPT)
+    yield Feature("time of 80 rivals over that of 20", float(ds.found.sel(n=80) / ds.found.sel(n=20)), 3.5, 0.3, THEORY)
     for w0, row in TIMES.items():
         for name, want in zip(("unigram", "bigram"), row, strict=True):
-            features.append(
-                Feature(f"{name} from {w0:g}, over its digits", float(ds.time.sel(w0=w0, stage=name)) / want, 1.0, 5e-5, SCRIPT)
-            )
-    return features
+            yield Feature(f"{name} from {w0:g}, over its digits", float(ds.time.sel(w0=w0, stage=name)) / want, 1.0, 5e-5, SCRIPT)

@@ -7,6 +7,7 @@ eight paths in Ito's sense, which fall as their law says (dashed), and one in St
 the end beside exp(-V/T), T = .25.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -95,22 +96,17 @@ def draw(ds: xr.Dataset) -> Figure:
     return figure
 
 
-def expected(ds: xr.Dataset) -> list[Feature]:
+def expected(ds: xr.Dataset) -> Iterator[Feature]:
     """Orders, recorded moments, the law of the balance, the density."""
-    features = [
-        Feature(f"order of paths, {model}, {method}", float(ds.order[k]), want, 0.1, THEORY)
-        for k, ((model, method, _), want) in enumerate(zip(CASES, (0.5, 1.0, 0.5, 1.5), strict=True))
-    ]
+    for k, ((model, method, _), want) in enumerate(zip(CASES, (0.5, 1.0, 0.5, 1.5), strict=True)):
+        yield Feature(f"order of paths, {model}, {method}", float(ds.order[k]), want, 0.1, THEORY)
     for method, row in RECORDED.items():
         for h, want in zip((1 / 8, 1 / 16, 1 / 32), row, strict=True):
-            features.append(Feature(f"E x^2, {method}, h = {h:g}", float(ds.moment.sel(rule=method, h=h)), want, 1e-8, THEORY))
+            yield Feature(f"E x^2, {method}, h = {h:g}", float(ds.moment.sel(rule=method, h=h)), want, 1e-8, THEORY)
         slope = float(np.polyfit(np.log(ds.h[-3:]), np.log(ds.off.sel(rule=method)[-3:]), 1)[0])
-        features.append(Feature(f"order of E x^2, {method}", slope, 1.0, 0.02, THEORY))
-    features.append(
-        Feature("error of the area over its law, worst", float(np.abs(ds.error[2] / np.sqrt(ds.step / 4) - 1).max()), 0, 0.08, THEORY)
-    )
-    features.append(Feature("balance over its law, worst", float(np.abs(ds.balance / ds.law - 1).max()), 0, 0.003, THEORY))
-    features.append(Feature("balance kept in Stratonovich's sense", float(np.abs(ds.kept - 1.19).max()), 0, 1e-3, THEORY))
+        yield Feature(f"order of E x^2, {method}", slope, 1.0, 0.02, THEORY)
+    yield Feature("error of the area over its law, worst", float(np.abs(ds.error[2] / np.sqrt(ds.step / 4) - 1).max()), 0, 0.08, THEORY)
+    yield Feature("balance over its law, worst", float(np.abs(ds.balance / ds.law - 1).max()), 0, 0.003, THEORY)
+    yield Feature("balance kept in Stratonovich's sense", float(np.abs(ds.kept - 1.19).max()), 0, 1e-3, THEORY)
     bound = 5 * (float(ds.exact.max()) / (100 * ds.members * 0.1)) ** 0.5 + 2e-3  # a bin of .1, whose middle stands for it
-    features.append(Feature("density, worst", float(np.abs(ds.density - ds.exact).max()), 0, bound, THEORY))
-    return features
+    yield Feature("density, worst", float(np.abs(ds.density - ds.exact).max()), 0, bound, THEORY)

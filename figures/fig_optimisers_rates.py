@@ -6,6 +6,7 @@ a singular value s: between .68 and 1.13, not 1; b, singular values of W in |W -
 neuron's power the largest frequency has in the end, neurons sorted: by SGD the slow ones stop half way, as the loss is gone.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -92,20 +93,17 @@ def draw(ds: xr.Dataset) -> Figure:
     return figure
 
 
-def expected(ds: xr.Dataset) -> list[Feature]:
+def expected(ds: xr.Dataset) -> Iterator[Feature]:
     """The polynomial's range, recorded values, rates of modes, and how far neurons come."""
     five = ds.after.sel(steps=5)[ds.s.values >= 0.01]
     at = int(np.searchsorted(ds.t.values, 0.8))
     rates = ds.muon[:, at] / ds.polar[:, at]
-    features = [
-        Feature("least value after five steps from .01 on", float(five.min()), 0.6818, 1e-3, THEORY),
-        Feature("largest value after five steps from .01 on", float(five.max()), 1.1344, 1e-3, THEORY),
-        Feature("s = 1 after five steps", float(ds.after.sel(steps=5)[-1]), 0.696436, 1e-6, THEORY),
-        Feature("s = .001 after five steps", float(ds.after.sel(steps=5)[0]), 0.470544, 1e-6, THEORY),
-        Feature("modes of Muon over the polar factor's at t = .8, mean", float(rates.mean()), 0.9, 0.2, THEORY),
-        Feature("singular values of Muon's W in the end, worst", float(np.abs(ds.muon[:, -1] - VALUES).max()), 0.0, 0.01, THEORY),
-        Feature("largest loss in the end", float(ds.loss[:, -1].max()), 0.0, 0.01, THEORY),
-        Feature("least share of the largest frequency, Muon", float(ds.share.sel(optimizer="muon").min()), 1.0, 0.25, THEORY),
-        Feature("least share of the largest frequency, SGD", float(ds.share.sel(optimizer="sgd").min()), 0.25, 0.1, THEORY),
-    ]
-    return features
+    yield Feature("least value after five steps from .01 on", float(five.min()), 0.6818, 1e-3, THEORY)
+    yield Feature("largest value after five steps from .01 on", float(five.max()), 1.1344, 1e-3, THEORY)
+    yield Feature("s = 1 after five steps", float(ds.after.sel(steps=5)[-1]), 0.696436, 1e-6, THEORY)
+    yield Feature("s = .001 after five steps", float(ds.after.sel(steps=5)[0]), 0.470544, 1e-6, THEORY)
+    yield Feature("modes of Muon over the polar factor's at t = .8, mean", float(rates.mean()), 0.9, 0.2, THEORY)
+    yield Feature("singular values of Muon's W in the end, worst", float(np.abs(ds.muon[:, -1] - VALUES).max()), 0.0, 0.01, THEORY)
+    yield Feature("largest loss in the end", float(ds.loss[:, -1].max()), 0.0, 0.01, THEORY)
+    yield Feature("least share of the largest frequency, Muon", float(ds.share.sel(optimizer="muon").min()), 1.0, 0.25, THEORY)
+    yield Feature("least share of the largest frequency, SGD", float(ds.share.sel(optimizer="sgd").min()), 0.25, 0.1, THEORY)

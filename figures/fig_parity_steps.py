@@ -7,6 +7,8 @@ c, samples after which even attention's gradient finds one place among T, by the
 random weights that can be pruned to any function.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
@@ -76,24 +78,19 @@ def draw(ds: xr.Dataset) -> Figure:
     return figure
 
 
-def expected(ds: xr.Dataset) -> list[Feature]:
+def expected(ds: xr.Dataset) -> Iterator[Feature]:
     """Ratios of times, the powers of eps, slopes in ln T, how many weights a digit costs."""
     sure = ds.sure.values
-    features = [
-        Feature(f"time without steps over the time with them, {name}", float(t / sure[0]), 2.0 ** (k - 2), 1e-6, THEORY)
-        for name, t, k in zip(ds.table.values[1:], sure[1:], BITS, strict=True)
-    ]
+    for name, t, k in zip(ds.table.values[1:], sure[1:], BITS, strict=True):
+        yield Feature(f"time without steps over the time with them, {name}", float(t / sure[0]), 2.0 ** (k - 2), 1e-6, THEORY)
     for k, scale in ((3, 2), (4, 12)):
         whole = ds.success.sel(k=k, eps=0.003).item() + last_stretch(k)
-        features.append(
-            Feature(f"time to infinity times eps^{k - 2} at .003, {k} factors", whole * 0.003 ** (k - 2), 1 / scale, 1e-6, THEORY)
-        )
+        yield Feature(f"time to infinity times eps^{k - 2} at .003, {k} factors", whole * 0.003 ** (k - 2), 1 / scale, 1e-6, THEORY)
     two = float(ds.success.sel(k=2, eps=0.003)) + np.log(2) / 2
-    features.append(Feature("time over ln(1/eps) at .003, two factors, ln(2)/2 later", float(two / np.log(1 / 0.003)), 1.0, 1e-6, THEORY))
+    yield Feature("time over ln(1/eps) at .003, two factors, ln(2)/2 later", float(two / np.log(1 / 0.003)), 1.0, 1e-6, THEORY)
     for h, want in ((0.0, 14), (0.1, 22), (0.25, 61)):
-        features.append(Feature(f"samples at T = 16384, {h:g} wrong", float(ds.samples.sel(h=h)[-1]), want, 0.0, THEORY))
+        yield Feature(f"samples at T = 16384, {h:g} wrong", float(ds.samples.sel(h=h)[-1]), want, 0.0, THEORY)
     half = [float(np.interp(0.5, ds.share.sel(accuracy=eps), ds.N)) for eps in EPS]
     # 4.21 by another program with 20,000 draws a share. Half a share has a deviation of .016 in 1000 draws, and a weight more adds .27 to
     # .37 to it: .04 of a weight at each end, four deviations of the difference. 2^N independent sums of width sqrt(N) would need 3.7.
-    features.append(Feature("weights more for a digit, at a share of a half", half[2] - half[0], 4.21, 0.23, SCRIPT))
-    return features
+    yield Feature("weights more for a digit, at a share of a half", half[2] - half[0], 4.21, 0.23, SCRIPT)

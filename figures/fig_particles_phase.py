@@ -6,6 +6,7 @@ the same without normalisation, whose tokens are exp(beta) times as fast in the 
 """
 
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -125,34 +126,31 @@ def draw(ds: xr.Dataset) -> Figure:
     return figure
 
 
-def expected(ds: xr.Dataset) -> list[Feature]:
+def expected(ds: xr.Dataset) -> Iterator[Feature]:
     """The recorded shares; in many dimensions the curve divides merged from not merged."""
     near = 0.03 if ds.starts == 64 else 0.12  # standard errors of .015 for 64 starts and .035 for 12, at two of both sides
-    features = [
-        Feature(f"merged, d = {d}, beta = {beta}, t = {t}", float(ds.share.sel(d=d).sel(t=t, beta=beta, method="nearest")), want, near)
-        for (d, beta), row in SPOTS.items()
-        for t, want in zip((5, 10, 20, 30), row, strict=True)
-        if d in ds.d.values
-    ]
+    for (d, beta), row in SPOTS.items():
+        for t, want in zip((5, 10, 20, 30), row, strict=True):
+            if d in ds.d.values:
+                yield Feature(
+                    f"merged, d = {d}, beta = {beta}, t = {t}", float(ds.share.sel(d=d).sel(t=t, beta=beta, method="nearest")), want, near
+                )
     # four standard errors, here and there; where no start had a merged pair, or all had, one of so many may have a twentieth
-    features += [
-        Feature(
-            f"not normalised: merged, d = {d}, beta = {beta}, t = {t:g}",
-            float(ds.share_fast.sel(d=d).sel(t_fast=t, beta_fast=beta, method="nearest")),
-            want,
-            4 * spread * (1 / ds.starts_fast + 1 / (READ_AT_9 if beta == 9 else READ)[d]) ** 0.5 + 0.05 / ds.starts_fast,
-            SCRIPT,
-        )
-        for (d, beta), row in FAST_SPOTS.items()
-        for t, (want, spread) in zip((0.5, 1.0), row, strict=True)
-        if d in ds.d.values and beta <= ds.beta_fast[-1]
-    ]
+    for (d, beta), row in FAST_SPOTS.items():
+        for t, (want, spread) in zip((0.5, 1.0), row, strict=True):
+            if d in ds.d.values and beta <= ds.beta_fast[-1]:
+                yield Feature(
+                    f"not normalised: merged, d = {d}, beta = {beta}, t = {t:g}",
+                    float(ds.share_fast.sel(d=d).sel(t_fast=t, beta_fast=beta, method="nearest")),
+                    want,
+                    4 * spread * (1 / ds.starts_fast + 1 / (READ_AT_9 if beta == 9 else READ)[d]) ** 0.5 + 0.05 / ds.starts_fast,
+                    SCRIPT,
+                )
     if 128 in ds.d.values:
         # products of random starts deviate by 1/sqrt(d), and merging takes a time of order exp(beta (1 - product)), or exp(-beta product)
         for kind, end, late, deviations in (("", "", 3, 1), ("not normalised: ", "_fast", 0.05, 2)):
             last, curve, beta, t = ds["share" + end].sel(d=128), ds["curve" + end], ds["beta" + end], ds["t" + end]
             before, after = last.where(t < curve * np.exp(-deviations * beta / 128**0.5)), last.where(t > curve + late)
             name = f"{kind}largest share before the curve, shortened by {deviations} deviations of products, d = 128"
-            features.append(Feature(name, float(before.max()), 0.0, 0.05))
-            features.append(Feature(f"{kind}least share later than {late} after the curve, d = 128", float(after.min()), 1.0, 0.05))
-    return features
+            yield Feature(name, float(before.max()), 0.0, 0.05)
+            yield Feature(f"{kind}least share later than {late} after the curve, d = 128", float(after.min()), 1.0, 0.05)

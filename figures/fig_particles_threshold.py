@@ -6,6 +6,7 @@ b, beta = 4, where order that is there lasts below K# (up), and sets in by a jum
 all tokens of the runs, each turned to its own mean angle.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -102,23 +103,21 @@ def draw(ds: xr.Dataset) -> Figure:
     return figure
 
 
-def expected(ds: xr.Dataset) -> list[Feature]:
+def expected(ds: xr.Dataset) -> Iterator[Feature]:
     """r of the density is that of its own potential; tokens have it too, up to 1/n, and below K# that of free ones, raised."""
-    features = []
     for beta, share in ((1, 1.1), (1, 1.5), (4, 0.98), (4, 1.02), (4, 1.5)):
         found, want = ds.r.sel(start="order", beta=beta).sel(share=share, method="nearest"), order_of_density(beta, share * threshold(beta))
-        features.append(Feature(f"r, beta = {beta:g}, {share:g} K#, from order", float(found), want, 1e-5, THEORY))
+        yield Feature(f"r, beta = {beta:g}, {share:g} K#, from order", float(found), want, 1e-5, THEORY)
     for share, want in ((0.98, 0.0), (1.05, order_of_density(4.0, 1.05 * threshold(4.0)))):
         found = ds.r.sel(start="none", beta=4).sel(share=share, method="nearest")
-        features.append(Feature(f"r, beta = 4, {share:g} K#, from no order", float(found), want, 1e-5, THEORY))
+        yield Feature(f"r, beta = 4, {share:g} K#, from no order", float(found), want, 1e-5, THEORY)
     # four standard errors of runs, and terms of higher order in 1/n, which grow towards K#
     for n in ds.n.values:
         for share in (0.25, 0.5):
             squares = n * ds.square.sel(n=n, seen=share).values
             doubt = 4 * float(squares.std(ddof=1)) / squares.size**0.5
-            features.append(Feature(f"n r^2, n = {n}, {share:g} K#", float(squares.mean()), 1 / (1 - share), doubt + 4 / n, THEORY))
+            yield Feature(f"n r^2, n = {n}, {share:g} K#", float(squares.mean()), 1 / (1 - share), doubt + 4 / n, THEORY)
         means = ds["mean"].sel(n=n, seen=1.5).values
         doubt = 4 * float(means.std(ddof=1)) / means.size**0.5
         want = float(ds.r.sel(start="order", beta=1).sel(share=1.5, method="nearest"))
-        features.append(Feature(f"r, n = {n}, 1.5 K#, beta = 1", float(means.mean()), want, doubt + 1 / n, THEORY))
-    return features
+        yield Feature(f"r, n = {n}, 1.5 K#, beta = 1", float(means.mean()), want, doubt + 1 / n, THEORY)

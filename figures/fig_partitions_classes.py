@@ -5,6 +5,7 @@ plane, to points; b, the spread of classes in two, three and four dimensions, to
 of sets of drawn pairs from which 12 tokens and 24 become two points, against their number over N ln N.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -73,27 +74,24 @@ def draw(ds: xr.Dataset) -> Figure:
     return figure
 
 
-def expected(ds: xr.Dataset) -> list[Feature]:
+def expected(ds: xr.Dataset) -> Iterator[Feature]:
     """Points in the plane, laws of the spread, and how many pairs it takes."""
     F = np.where(np.arange(6)[:, None] % 2 == np.arange(6) % 2, 1.0, 0.2)
     last = ds.V[:, :, -1].values
     a, b = (int(np.abs(ds.time.values - t).argmin()) for t in (3.0, 5.0))
-    features = [
-        Feature("plane: products in the end, largest deviation", float(np.abs(last @ last.T - F).max()), 0.0, 1e-6, THEORY),
-        Feature("plane: largest distance within a class", float(np.abs(last[:2] - last[4:]).max()), 0.0, 1e-6, THEORY),
-        Feature(
-            "two dimensions: rate of the spread, t = 3 to 5",
-            float(np.log(ds.spread[0, a] / ds.spread[0, b]) / (ds.time[b] - ds.time[a])),
-            4.8,
-            0.2,
-            THEORY,
-        ),
-    ]
+    yield Feature("plane: products in the end, largest deviation", float(np.abs(last @ last.T - F).max()), 0.0, 1e-6, THEORY)
+    yield Feature("plane: largest distance within a class", float(np.abs(last[:2] - last[4:]).max()), 0.0, 1e-6, THEORY)
+    yield Feature(
+        "two dimensions: rate of the spread, t = 3 to 5",
+        float(np.log(ds.spread[0, a] / ds.spread[0, b]) / (ds.time[b] - ds.time[a])),
+        4.8,
+        0.2,
+        THEORY,
+    )
     for n, R in enumerate(DIMENSIONS[1:], 1):
         value = float(ds.spread[n, -1]) * 2 * float(ds.time[-1]) / (3 * (R - 2))
-        features.append(Feature(f"{R} dimensions: spread over 3 (R - 2)/(2 t) at t = 400", value, 1.0, 0.02, THEORY))
+        yield Feature(f"{R} dimensions: spread over 3 (R - 2)/(2 t) at t = 400", value, 1.0, 0.02, THEORY)
     for n, tokens in enumerate(TOKENS):
         of = counted(tokens, "token")
-        features.append(Feature(f"{of}: found from N ln N / 4 pairs", float(ds.found[n, 0]), 0.0, 0.0, THEORY))
-        features.append(Feature(f"{of}: found from 3 N ln N pairs", float(ds.found[n, -1]), 1.0, 0.0, THEORY))
-    return features
+        yield Feature(f"{of}: found from N ln N / 4 pairs", float(ds.found[n, 0]), 0.0, 0.0, THEORY)
+        yield Feature(f"{of}: found from 3 N ln N pairs", float(ds.found[n, -1]), 1.0, 0.0, THEORY)

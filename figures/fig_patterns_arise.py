@@ -7,6 +7,7 @@ n, K = 10, N = 50, to n K sqrt(pi / (2 c)), c = (1/K + 1/N)(K - 1); d, the outpu
 posterior of Bayes' rule.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -91,22 +92,17 @@ def draw(ds: xr.Dataset) -> Figure:
     return figure
 
 
-def expected(ds: xr.Dataset) -> list[Feature]:
+def expected(ds: xr.Dataset) -> Iterator[Feature]:
     """Half times to their digits, attention to 1 and even, the end of the second at Bayes' rule."""
     found, even = ds.alpha.sel(model="one token tells"), ds.alpha.sel(model="all tell")
     u = 16 * np.log(1.5)
-    features = [
-        Feature(f"half time over its digits, n = {n}", float(ds.half_time.sel(n=n)) / want, 1.0, 4e-6, SCRIPT)
-        for n, want in HALF_TIMES.items()
-    ]
-    features += [
-        Feature("attention to the key at t = 100", float(found.interp(t=100)), 0.933384, 1e-3, SCRIPT),
-        Feature("attention to the key at t = 1000", float(found[-1]), 1.0, 0.04, THEORY),
-        Feature("times at which attention to the key falls", float((found.diff("t") < 0).sum()), 0.0, 0.0),
-        Feature("largest change of even attention", float(np.abs(even - 1 / T).max()), 0.0, 1e-10, THEORY),
-        Feature("u of the mean at t = 1000", float(ds.u[-1]), 6.480787, 6e-7, SCRIPT),
-        Feature("u at t = 1000 over Bayes' rule", float(ds.u[-1]) / u, 1.0, 2e-3, THEORY),
-        Feature("loss of the mean at t = 1000", float(ds.loss.sel(model="all tell")[-1]), entropy(), 1e-6, THEORY),
-        Feature("last exponent of the half times", float(np.log2(ds.half_time[-1] / ds.half_time[-2])), 1.0, 0.03, THEORY),
-    ]
-    return features
+    for n, want in HALF_TIMES.items():
+        yield Feature(f"half time over its digits, n = {n}", float(ds.half_time.sel(n=n)) / want, 1.0, 4e-6, SCRIPT)
+    yield Feature("attention to the key at t = 100", float(found.interp(t=100)), 0.933384, 1e-3, SCRIPT)
+    yield Feature("attention to the key at t = 1000", float(found[-1]), 1.0, 0.04, THEORY)
+    yield Feature("times at which attention to the key falls", float((found.diff("t") < 0).sum()), 0.0, 0.0)
+    yield Feature("largest change of even attention", float(np.abs(even - 1 / T).max()), 0.0, 1e-10, THEORY)
+    yield Feature("u of the mean at t = 1000", float(ds.u[-1]), 6.480787, 6e-7, SCRIPT)
+    yield Feature("u at t = 1000 over Bayes' rule", float(ds.u[-1]) / u, 1.0, 2e-3, THEORY)
+    yield Feature("loss of the mean at t = 1000", float(ds.loss.sel(model="all tell")[-1]), entropy(), 1e-6, THEORY)
+    yield Feature("last exponent of the half times", float(np.log2(ds.half_time[-1] / ds.half_time[-2])), 1.0, 0.03, THEORY)

@@ -5,6 +5,7 @@ is counted. a, loss of all sentences with each letter masked, over ln 4, of two 
 4 or 8 letters is known, 1, 1/2, 1/4, 1/8; b, the same of one layer.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,7 @@ def draw(ds: xr.Dataset) -> Figure:
     return figure
 
 
-def expected(ds: xr.Dataset) -> list[Feature]:
+def expected(ds: xr.Dataset) -> Iterator[Feature]:
     """Counted levels, their order in training, the end of both."""
     two, one = ds.share.sel(layers=2), ds.share.sel(layers=1)
 
@@ -64,21 +65,16 @@ def expected(ds: xr.Dataset) -> list[Feature]:
         return np.where(below.any(axis=1), ds.step.values[below.argmax(axis=1)], np.nan)
 
     half, quarter, last = (first_below(two, bound) for bound in (0.5, 0.25, 0.15))
-    features = [
-        Feature(f"counted: left of a letter, block of {2**n}", float(level), 2.0**-n, 1e-12, THEORY)
-        for n, level in enumerate(ds.levels.values)
-    ]
-    features += [
-        Feature(
-            "seeds of two layers below 1/2, then 1/4, then .15, in this order",
-            float(((half < quarter) & (quarter < last)).sum()),
-            3.0,
-            0.0,
-            SCRIPT,
-        ),
-        Feature("two layers at the end, mean", float(two[:, -1].mean()), 0.125, 0.02, THEORY),
-        Feature("nothing is below all that can be known, least share", float(min(1.0, ds.share.min() / 0.122)), 1.0, 0.0, THEORY),
-        Feature("one layer at the end less two, is above 0", float(one[:, -1].mean() > two[:, -1].mean()), 1.0, 0.0, SCRIPT),
-        Feature("one layer at the start", float(one[:, 0].mean()), 1.05, 0.15, SCRIPT),
-    ]
-    return features
+    for n, level in enumerate(ds.levels.values):
+        yield Feature(f"counted: left of a letter, block of {2**n}", float(level), 2.0**-n, 1e-12, THEORY)
+    yield Feature(
+        "seeds of two layers below 1/2, then 1/4, then .15, in this order",
+        float(((half < quarter) & (quarter < last)).sum()),
+        3.0,
+        0.0,
+        SCRIPT,
+    )
+    yield Feature("two layers at the end, mean", float(two[:, -1].mean()), 0.125, 0.02, THEORY)
+    yield Feature("nothing is below all that can be known, least share", float(min(1.0, ds.share.min() / 0.122)), 1.0, 0.0, THEORY)
+    yield Feature("one layer at the end less two, is above 0", float(one[:, -1].mean() > two[:, -1].mean()), 1.0, 0.0, SCRIPT)
+    yield Feature("one layer at the start", float(one[:, 0].mean()), 1.05, 0.15, SCRIPT)

@@ -8,6 +8,7 @@ the formula (line): Gamma(d/2) / (sqrt(pi) Gamma((d+1)/2)).
 """
 
 import csv
+from collections.abc import Iterator
 from math import lgamma
 from pathlib import Path
 
@@ -112,37 +113,32 @@ def draw(ds: xr.Dataset) -> Figure:
     return figure
 
 
-def expected(ds: xr.Dataset) -> list[Feature]:
+def expected(ds: xr.Dataset) -> Iterator[Feature]:
     """Who is below whom, by how much, and sizes and cosines by their formulas."""
     full, galore, low, lora, relora = (ds.perplexity[n].values for n in range(5))
     difference = (ds.trained[:, 0] - ds.trained[:, 1]).values
     score = {(str(m), int(size)): float(s) for m, size, s in zip(ds.model.values, ds.millions.values, ds.score.values, strict=True)}
-    features = [
-        Feature("published: GaLore over full rank, largest of four sizes", float((galore / full).max()), 1.024, 5e-4, PUBLISHED),
-        Feature(
-            "published: sizes where GaLore is below LoRA, ReLoRA and low rank",
-            float((galore < np.minimum(low, np.minimum(lora, relora))).sum()),
-            4.0,
-            0.0,
-            PUBLISHED,
-        ),
-        Feature("published: 1B of low rank over 350M", float(low[3] / low[2]), 3.81, 5e-3, PUBLISHED),
-        Feature("published: half rank below full rank at 1B", float(full[3] - ds.perplexity[5, 3]), 0.59, 5e-3, PUBLISHED),
-        Feature("published: 7B, GaLore less Adam at 40 thousand steps", float(difference[0]), -0.15, 5e-3, PUBLISHED),
-        Feature("published: 7B, GaLore less Adam at 150 thousand steps", float(difference[-1]), 0.04, 5e-3, PUBLISHED),
-        Feature("published: 7B, gigabytes that GaLore saves", float(ds.gigabytes[1] - ds.gigabytes[0]), 8.0, 0.0, PUBLISHED),
-        Feature("published: tokens a weight at 60M", float(ds.tokens[0] * 1000 / WEIGHTS[0]), 19.0, 1.0, PUBLISHED),
-        Feature("published: tokens a weight at 1B", float(ds.tokens[3] * 1000 / WEIGHTS[3]), 9.8, 0.1, PUBLISHED),
-        Feature("published: deep and thin 125M above OPT of its size", score["MobileLLM", 125] - score["OPT", 125], 3.7, 5e-2, PUBLISHED),
-        Feature("published: deep and thin 350M above Pythia 410M", score["MobileLLM", 350] - score["Pythia", 410], 4.7, 5e-2, PUBLISHED),
-    ]
+    yield Feature("published: GaLore over full rank, largest of four sizes", float((galore / full).max()), 1.024, 5e-4, PUBLISHED)
+    yield Feature(
+        "published: sizes where GaLore is below LoRA, ReLoRA and low rank",
+        float((galore < np.minimum(low, np.minimum(lora, relora))).sum()),
+        4.0,
+        0.0,
+        PUBLISHED,
+    )
+    yield Feature("published: 1B of low rank over 350M", float(low[3] / low[2]), 3.81, 5e-3, PUBLISHED)
+    yield Feature("published: half rank below full rank at 1B", float(full[3] - ds.perplexity[5, 3]), 0.59, 5e-3, PUBLISHED)
+    yield Feature("published: 7B, GaLore less Adam at 40 thousand steps", float(difference[0]), -0.15, 5e-3, PUBLISHED)
+    yield Feature("published: 7B, GaLore less Adam at 150 thousand steps", float(difference[-1]), 0.04, 5e-3, PUBLISHED)
+    yield Feature("published: 7B, gigabytes that GaLore saves", float(ds.gigabytes[1] - ds.gigabytes[0]), 8.0, 0.0, PUBLISHED)
+    yield Feature("published: tokens a weight at 60M", float(ds.tokens[0] * 1000 / WEIGHTS[0]), 19.0, 1.0, PUBLISHED)
+    yield Feature("published: tokens a weight at 1B", float(ds.tokens[3] * 1000 / WEIGHTS[3]), 9.8, 0.1, PUBLISHED)
+    yield Feature("published: deep and thin 125M above OPT of its size", score["MobileLLM", 125] - score["OPT", 125], 3.7, 5e-2, PUBLISHED)
+    yield Feature("published: deep and thin 350M above Pythia 410M", score["MobileLLM", 350] - score["Pythia", 410], 4.7, 5e-2, PUBLISHED)
     for shape, want in ((125, 124.6), (350, 345.3)):
-        features.append(
-            Feature(f"million weights of {SHAPES[shape][0]} layers, published", float(ds.counted.sel(shape=shape)), want, 0.1, PUBLISHED)
-        )
+        yield Feature(f"million weights of {SHAPES[shape][0]} layers, published", float(ds.counted.sel(shape=shape)), want, 0.1, PUBLISHED)
     for width, tick, found in zip(ds.width.values, ds.tick.values, ds.cosine.values, strict=True):
         # the deviation of |cos| is .76 of its mean; four errors
         spread = 4 * 0.76 * mean_cosine(width) / ds.attrs["pairs"] ** 0.5
-        features.append(Feature(f"mean cosine of random vectors, width {width}", float(found), mean_cosine(width), spread, THEORY))
-        features.append(Feature(f"published lowest tick, width {width}, over it", float(tick / mean_cosine(width)), 1.0, 0.06, PUBLISHED))
-    return features
+        yield Feature(f"mean cosine of random vectors, width {width}", float(found), mean_cosine(width), spread, THEORY)
+        yield Feature(f"published lowest tick, width {width}, over it", float(tick / mean_cosine(width)), 1.0, 0.06, PUBLISHED)

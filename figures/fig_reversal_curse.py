@@ -10,6 +10,7 @@ d, chains A -> B -> C (N = 540): A -> B and B -> C as trained, C asked after A d
 at that time, A ~> C trained for 14: they share a row with B, and get half of it each; of the others C stands nowhere in the rows of A.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -171,52 +172,47 @@ def chain_features(Y: np.ndarray) -> list[Feature]:
     ]
 
 
-def expected(ds: xr.Dataset) -> list[Feature]:
+def expected(ds: xr.Dataset) -> Iterator[Feature]:
     """Losses at the start and the knee, the logits of both kinds of rows, p to four digits, chains."""
     knee = np.log(M) / ETA
-    features = [
-        Feature("loss at the start", float(ds.trained[0]), float(np.log(M)), 1e-12),
-        Feature("loss at epoch ln M / eta_Y", float(np.interp(knee, ds.epoch, ds.trained)), 1.012, 0.01, SCRIPT),  # of interpolation
-        # SGD takes rows in finite steps: p differs by .017 at the knee
-        Feature("loss at the knee, SGD less theory", float(np.interp(knee, ds.epoch, ds.sgd - ds.trained)), -0.047, 0.01),
-        Feature("reversed pairs: largest logit", float(np.abs(ds.logits.values[30:]).max()), 0.0, 0.0),
-        Feature("trained rows without their logit", float((ds.logits.values[:30].max(axis=1) < 1).sum()), 0.0, 0.0),
-    ]
+    yield Feature("loss at the start", float(ds.trained[0]), float(np.log(M)), 1e-12)
+    yield Feature("loss at epoch ln M / eta_Y", float(np.interp(knee, ds.epoch, ds.trained)), 1.012, 0.01, SCRIPT)  # of interpolation
+    # SGD takes rows in finite steps: p differs by .017 at the knee
+    yield Feature("loss at the knee, SGD less theory", float(np.interp(knee, ds.epoch, ds.sgd - ds.trained)), -0.047, 0.01)
+    yield Feature("reversed pairs: largest logit", float(np.abs(ds.logits.values[30:]).max()), 0.0, 0.0)
+    yield Feature("trained rows without their logit", float((ds.logits.values[:30].max(axis=1) < 1).sum()), 0.0, 0.0)
     u, rows = margin(M, 1, 5 * np.log(M) / ETA), ds.logits.values
-    features += [
-        Feature("u at 5 t1, M = 802", u, 9.85, 0.0051, SCRIPT),
-        Feature("logit of a target there, (M - 1) u / M", (M - 1) / M * u, 9.84, 0.0051, SCRIPT),
-        Feature("logit of another token, - u / M", -u / M, -0.0123, 5.1e-5, SCRIPT),
-    ]
+    yield Feature("u at 5 t1, M = 802", u, 9.85, 0.0051, SCRIPT)
+    yield Feature("logit of a target there, (M - 1) u / M", (M - 1) / M * u, 9.84, 0.0051, SCRIPT)
+    yield Feature("logit of another token, - u / M", -u / M, -0.0123, 5.1e-5, SCRIPT)
     u = margin(40, 1, 5 * np.log(40) / ETA)
     target = np.eye(40)[:, (np.arange(40) + 20) % 40]
     want = u * (target[:30] - 1 / 40)
-    features.append(Feature("logits of trained rows less u (1 - 1/M) and - u/M, largest", float(np.abs(rows[:30] - want).max()), 0.0, 1e-7))
-    features += chain_features(ds.chains.values)
+    yield Feature("logits of trained rows less u (1 - 1/M) and - u/M, largest", float(np.abs(rows[:30] - want).max()), 0.0, 1e-7)
+    yield from chain_features(ds.chains.values)
     for size, p in ((100.0, 0.3717), (802.0, 0.3635), (1e4, 0.3621)):
         at = 1 - float(ds.wrong.sel(M=size, step=1.0, method="nearest"))
-        features.append(Feature(f"p at t1, M = {size:g}", at, p, 5.1e-5, SCRIPT))
+        yield Feature(f"p at t1, M = {size:g}", at, p, 5.1e-5, SCRIPT)
     for size, start, later in ((100.0, 0.7121, 0.8978), (802.0, 0.7505, 0.9220), (1e4, 0.7844, 0.9388)):
         for times, c in ((1, start), (10, later)):
             here = float(ds.largest_c.sel(M=size).sel(step=times, method="nearest"))
-            features.append(Feature(f"largest c at {times} t1, M = {size:g}", here, c, 5.1e-5, SCRIPT))
+            yield Feature(f"largest c at {times} t1, M = {size:g}", here, c, 5.1e-5, SCRIPT)
     # of the printed statement, p >= 1 - bound
     for c, value, digit in ((0.5, -4.47, 0.005), (0.7, 0.0182, 5.1e-5)):
-        features.append(Feature(f"bound on p at t1, M = 802, c = {c:g}", 1 - float(ds.bound.sel(c=c)[START]), value, digit, SCRIPT))
+        yield Feature(f"bound on p at t1, M = 802, c = {c:g}", 1 - float(ds.bound.sel(c=c)[START]), value, digit, SCRIPT)
     over = (ds.wrong.sel(M=802.0) / ds.bound).isel(step=slice(START, None))
-    features.append(Feature("largest (1 - p) / bound, of all c", float(over.max()), 1.0, 1e-12))  # at t1, of the largest c
-    features.append(Feature("where it is, in t1", float(over.step[int(over.max("c").argmax("step"))]), 1.0, 1e-9))
+    yield Feature("largest (1 - p) / bound, of all c", float(over.max()), 1.0, 1e-12)  # at t1, of the largest c
+    yield Feature("where it is, in t1", float(over.step[int(over.max("c").argmax("step"))]), 1.0, 1e-9)
     # p >= .0182 at t1, .3956 at 2 t1, .6818 at 5 t1, read between epochs
     for times, p, digit in ((2, 0.3956, 2e-3), (5, 0.6818, 5e-4)):
         at = float(np.interp(times * np.log(M) / ETA, ds.epoch, ds.allowed))
-        features.append(Feature(f"exp(- loss that the bound allows) at {times} t1, c = .7", float(np.exp(-at)), p, digit, SCRIPT))
+        yield Feature(f"exp(- loss that the bound allows) at {times} t1, c = .7", float(np.exp(-at)), p, digit, SCRIPT)
     above = (ds.allowed - ds.trained).where(ds.allowed.notnull(), drop=True)
-    features.append(Feature("epochs at which the loss is above what the bound allows", float((above < 0).sum()), 0.0, 0.0))
+    yield Feature("epochs at which the loss is above what the bound allows", float((above < 0).sum()), 0.0, 0.0)
     late = float(ds.wrong.sel(M=1e4)[-1]) * float(ds.step[-1]) * np.log(1e4)
-    features.append(Feature("1 - p at 100 t1, times eta_Y t / N, M = 1e4", late, 1.0, 0.02))
+    yield Feature("1 - p at 100 t1, times eta_Y t / N, M = 1e4", late, 1.0, 0.02)
     t1 = np.log(M) / ETA
     for times, direct, steps in ((2, 8.48, 0.36), (5, 9.90, 0.083), (10, 10.74, 0.035)):  # the numbers are those of SGD
         here = ds.sel(late=times * t1, method="nearest")
-        features.append(Feature(f"A ~> C at {times} t1", float(here.direct), direct, 0.02, SCRIPT))
-        features.append(Feature(f"two steps at {times} t1", float(here.two_steps), steps, 0.005, SCRIPT))
-    return features
+        yield Feature(f"A ~> C at {times} t1", float(here.direct), direct, 0.02, SCRIPT)
+        yield Feature(f"two steps at {times} t1", float(here.two_steps), steps, 0.005, SCRIPT)

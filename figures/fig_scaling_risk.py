@@ -6,6 +6,7 @@ target, (2a + 2b - 1)/(2a), and of the noise of SGD, 2 - 1/(2a), which meet at b
 a = 1, b = .8, where what is not learned is noise of labels, and the slope of the best N, -2 a r/(1 + 2 a).
 """
 
+from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
@@ -109,22 +110,17 @@ def draw(ds: xr.Dataset) -> Figure:
     return figure
 
 
-def expected(ds: xr.Dataset) -> list[Feature]:
+def expected(ds: xr.Dataset) -> Iterator[Feature]:
     """Recorded risks; exponents, but for the other power; the envelope over N; each N alone stops at what it cannot learn."""
-    features = [
-        Feature(f"R at t = 1e4, a = {a:g}, b = {b:g}, over the one recorded", float(ds.R[k, -1]) / RECORDED[k], 1.0, 1e-6, THEORY)
-        for k, (a, b, _) in enumerate(CASES)
-    ]
+    for k, (a, b, _) in enumerate(CASES):
+        yield Feature(f"R at t = 1e4, a = {a:g}, b = {b:g}, over the one recorded", float(ds.R[k, -1]) / RECORDED[k], 1.0, 1e-6, THEORY)
     for a, b in product(ds.a.values, ds.b.values):
         # what the other part, and modes beyond n for small b, still change: more where both parts fall nearly alike; and the next order
         wide = abs(-float(np.diff(np.log10(of_both(a, b, [1e4, 1e5])))[0]) - float(theory(a, b))) + 0.01
-        features.append(Feature(f"exponent, a = {a:g}, b = {b:g}", float(ds.exponent.sel(a=a, b=b)), theory(a, b), wide, THEORY))
+        yield Feature(f"exponent, a = {a:g}, b = {b:g}", float(ds.exponent.sel(a=a, b=b)), theory(a, b), wide, THEORY)
     best = ds.of_width.min("N")
     slope = -float(np.log10(best.sel(spent=1e6, method="nearest") / best.sel(spent=1e4, method="nearest"))) / 2
-    features.append(Feature("exponent of compute, best N", slope, 2.6 / 3, 0.02, THEORY))
+    yield Feature("exponent of compute, best N", slope, 2.6 / 3, 0.02, THEORY)
     for N in (8, 21):
         rest = float(zeta(3.6, N + 1)) / 2 / (1 - 0.05 * float((np.arange(1.0, N + 1) ** -2).sum()))
-        features.append(
-            Feature(f"R in the end, N = {N}, over what is not learned", float(ds.of_width.sel(N=N)[-1]) / rest, 1.0, 1e-3, THEORY)
-        )
-    return features
+        yield Feature(f"R in the end, N = {N}, over what is not learned", float(ds.of_width.sel(N=N)[-1]) / rest, 1.0, 1e-3, THEORY)

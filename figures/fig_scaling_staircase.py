@@ -5,6 +5,7 @@ correlated, and the jumps as alpha -> 0 (dotted); in b correlations reorder what
 correlation with the output than the third, waits longest. c, the loss of a; d, error of the times of a against 1/ln(1/alpha): a line.
 """
 
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -105,23 +106,16 @@ def draw(ds: xr.Dataset) -> Figure:
     return figure
 
 
-def expected(ds: xr.Dataset) -> list[Feature]:
+def expected(ds: xr.Dataset) -> Iterator[Feature]:
     """Recorded jumps, simulated times, the order of the error, the saddles between jumps."""
-    features = [
-        Feature(f"jump {k + 1} of {'ab'[p]}", float(ds.jump[p, k]), want, 1e-6, THEORY)
-        for p, row in enumerate(RECORDED)
-        for k, want in enumerate(row)
-    ]
+    for p, row in enumerate(RECORDED):
+        for k, want in enumerate(row):
+            yield Feature(f"jump {k + 1} of {'ab'[p]}", float(ds.jump[p, k]), want, 1e-6, THEORY)
     for alpha, row in SIMULATED.items():
         found = ds.jump[0] - ds.early.sel(start=alpha, method="nearest")
         for k, want in enumerate(row):
-            features.append(Feature(f"loss half way, jump {k + 1}, alpha = {alpha:g}", float(found[k]), want, 0.006, THEORY))
+            yield Feature(f"loss half way, jump {k + 1}, alpha = {alpha:g}", float(found[k]), want, 0.006, THEORY)
     last = ds.early[2] * np.log(1 / ds.start)
-    features.append(
-        Feature("error of the last jump times ln(1/alpha), largest over smallest", float(last.max() / last.min()), 1.0, 0.25, THEORY)
-    )
+    yield Feature("error of the last jump times ln(1/alpha), largest over smallest", float(last.max() / last.min()), 1.0, 0.25, THEORY)
     between = ds.beta[0, 2].sel(time=4.0, method="nearest").values
-    features.append(
-        Feature("beta between the last two jumps, alpha = 1e-60", float(np.abs(between - ds.saddle.values[0, 1]).max()), 0, 1e-3, THEORY)
-    )
-    return features
+    yield Feature("beta between the last two jumps, alpha = 1e-60", float(np.abs(between - ds.saddle.values[0, 1]).max()), 0, 1e-3, THEORY)

@@ -6,6 +6,7 @@ b, its ratio, theory over plain, at t = K ln M against M; with weakly correlated
 winner's logit at t = 300 under the decorrelated gradient, less the theory, against eta_Z: first order in eta_Z / eta_Y.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -105,23 +106,21 @@ def draw(ds: xr.Dataset) -> Figure:
     return figure
 
 
-def expected(ds: xr.Dataset) -> list[Feature]:
+def expected(ds: xr.Dataset) -> Iterator[Feature]:
     """Trainings on their flows, the table of ratios, errors of first order."""
-    features = []
     for name in ds.training.values:
         flow = ds.zc.sel(flow=name).values
         # steps of one: the distance is of first order in eta_Y = 1, and largest at the knee
         off = np.abs(ds.trained.sel(training=name).values - flow).max() / np.abs(flow).max()
-        features.append(Feature(f"training less flow, {name}, over the largest", float(off), 0.0, 0.05))
+        yield Feature(f"training less flow, {name}, over the largest", float(off), 0.0, 0.05)
     plain, theory = ds.zc.sel(flow="plain").values, ds.zc.sel(flow="theory").values
-    features.append(Feature("saved times at which plain is ahead of theory", float((plain[1:] < theory[1:]).sum()), 0.0, 0.0))
+    yield Feature("saved times at which plain is ahead of theory", float((plain[1:] < theory[1:]).sum()), 0.0, 0.0)
     for name, row in RATIO.items():
         for M, want in zip(ds.M.values, row, strict=True):
             digits = 0.006 if want < 10 else 0.06 if want < 100 else 0.6
-            features.append(Feature(f"ratio, {name}, M = {M:g}", float(ds.ratio.sel(data=name, M=M)), want, digits, SCRIPT))
+            yield Feature(f"ratio, {name}, M = {M:g}", float(ds.ratio.sel(data=name, M=M)), want, digits, SCRIPT)
     for rate, want in ERROR.items():
         here = float(ds.error.sel(rate=rate))
-        features.append(Feature(f"error of the winner at {rate:g}, over its digits", here / -want, 1.0, 0.03, SCRIPT))
+        yield Feature(f"error of the winner at {rate:g}, over its digits", here / -want, 1.0, 0.03, SCRIPT)
     slope = float(np.log(ds.error.values[0] / ds.error.values[-1]) / np.log(ds.rate.values[0] / ds.rate.values[-1]))
-    features.append(Feature("order of the error in eta_Z", slope, 1.0, 0.05))
-    return features
+    yield Feature("order of the error in eta_Z", slope, 1.0, 0.05)

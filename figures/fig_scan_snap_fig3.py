@@ -5,6 +5,8 @@ time t0 from which exp(u) outgrows (M - 1) u and attention is all but frozen. Th
 gives its vertical axis.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
@@ -58,17 +60,15 @@ def draw(ds: xr.Dataset) -> Figure:
     return figure
 
 
-def expected(ds: xr.Dataset) -> list[Feature]:
+def expected(ds: xr.Dataset) -> Iterator[Feature]:
     """chi at the end for both normalisers, the crossing, and t0."""
-    features = []
     for eta_Y, chi, plain, t0 in zip(RATES, (572, 439, 332, 227), (45.2, 34.7, 26.3, 18.0), (364.68, 182.34, 91.17, 36.47), strict=True):
         here = ds.sel(eta_Y=eta_Y)
         # half a unit of the last digit
-        features.append(Feature(f"chi at t = 700, eta_Y = {eta_Y:g}", float(here.chi[-1]), chi, 0.5, SCRIPT))
-        features.append(Feature(f"chi at t = 700 with normaliser 1, eta_Y = {eta_Y:g}", float(here.plain), plain, 0.05, SCRIPT))
-        features.append(Feature(f"t0 over its digits, eta_Y = {eta_Y:g}", float(here.t0) / t0, 1.0, 2 / M))  # the digits drop terms of 1/M
-    features.append(Feature("eta_Y of the largest chi at t = 100", RATES[int(np.argmax(ds.chi.sel(t=100).values))], 1.0, 0.0, SCRIPT))
-    features.append(Feature("rates out of order at t = 700", float((np.diff(ds.chi.values[:, -1]) >= 0).sum()), 0.0, 0.0))
+        yield Feature(f"chi at t = 700, eta_Y = {eta_Y:g}", float(here.chi[-1]), chi, 0.5, SCRIPT)
+        yield Feature(f"chi at t = 700 with normaliser 1, eta_Y = {eta_Y:g}", float(here.plain), plain, 0.05, SCRIPT)
+        yield Feature(f"t0 over its digits, eta_Y = {eta_Y:g}", float(here.t0) / t0, 1.0, 2 / M)  # the digits drop terms of 1/M
+    yield Feature("eta_Y of the largest chi at t = 100", RATES[int(np.argmax(ds.chi.sel(t=100).values))], 1.0, 0.0, SCRIPT)
+    yield Feature("rates out of order at t = 700", float((np.diff(ds.chi.values[:, -1]) >= 0).sum()), 0.0, 0.0)
     order = ds.t0.values * np.array(RATES)
-    features.append(Feature("t0 eta_Y: largest less smallest", float(np.ptp(order)), 0.0, 1e-5))
-    return features
+    yield Feature("t0 eta_Y: largest less smallest", float(np.ptp(order)), 0.0, 1e-5)

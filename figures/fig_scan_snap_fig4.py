@@ -5,6 +5,7 @@ momentum 0.9, batches of 128, zero start. That run is replayed with its own rand
 attention in infinite contexts is shown.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -99,53 +100,44 @@ def draw(ds: xr.Dataset) -> Figure:
     return figure
 
 
-def expected(ds: xr.Dataset) -> list[Feature]:
+def expected(ds: xr.Dataset) -> Iterator[Feature]:
     """Checks of the replayed log, that it lies within the spread of seeds, and of what the paper's images show."""
     c, ours = ds.c.values, np.log(ds.loss.values[0])
     ours = ours[:, np.searchsorted(ds.iteration.values, ds.logged.values)][:, 1:]
     z = (np.log(ds.published.values[1:]) - ours.mean(axis=0)) / ours.std(axis=0, ddof=1)
     last, common = c[:, -1], ds.common
     apart = np.abs(ds.replayed.sel(iteration=ds.logged.values).values / ds.published.values - 1)
-    features = [
-        Feature("loss at iteration 0: ln 34", float(ds.loss.values[0, :, 0].mean()), float(np.log(34)), 1e-12),
-        Feature("published loss at iteration 0, in single precision", float(ds.published[0]), float(np.log(34)), 1e-6),
-        Feature(
-            "ln of the published loss from the seeds' mean, in their standard deviations: largest",
-            float(np.abs(z).max()),
-            0.0,
-            BEYOND,
-            PUBLISHED,
-        ),
-        Feature("the same, root mean square", float(np.sqrt(np.mean(z**2))), 1.0, 0.5, PUBLISHED),
-    ]
-    features += [
-        Feature(
+    yield Feature("loss at iteration 0: ln 34", float(ds.loss.values[0, :, 0].mean()), float(np.log(34)), 1e-12)
+    yield Feature("published loss at iteration 0, in single precision", float(ds.published[0]), float(np.log(34)), 1e-6)
+    yield Feature(
+        "ln of the published loss from the seeds' mean, in their standard deviations: largest",
+        float(np.abs(z).max()),
+        0.0,
+        BEYOND,
+        PUBLISHED,
+    )
+    yield Feature("the same, root mean square", float(np.sqrt(np.mean(z**2))), 1.0, 0.5, PUBLISHED)
+    for low, tolerance in SINGLE.items():
+        yield Feature(
             f"relative error of the replayed loss, largest{f' above a loss of {low:g}' if low else ''}",
             float(apart[ds.published.values > low].max()),
             0.0,
             tolerance,
             PUBLISHED,
         )
-        for low, tolerance in SINGLE.items()
-    ]
     for k, eta in enumerate(ds.eta_Y.values):
         rows = c[k]
-        features += [
-            Feature(f"eta_Y = {eta:g}: token with most attention at the end", float(last[k].argmax()), float(ds.token[-1]), 0.0),
-            Feature(
-                f"eta_Y = {eta:g}: rows in which common tokens do not fade",
-                float(np.sum(np.diff(rows[1:, :common].sum(axis=1)) >= 0)),
-                0.0,
-                0.0,
-            ),
-        ]
+        yield Feature(f"eta_Y = {eta:g}: token with most attention at the end", float(last[k].argmax()), float(ds.token[-1]), 0.0)
+        yield Feature(
+            f"eta_Y = {eta:g}: rows in which common tokens do not fade",
+            float(np.sum(np.diff(rows[1:, :common].sum(axis=1)) >= 0)),
+            0.0,
+            0.0,
+        )
     for k, (winner, entropy) in enumerate(FINAL):
         p = last[k, common:] / last[k, common:].sum()
         where = f"eta_Y = {ds.eta_Y.values[k]:g}, iteration {ds.row.values[-1]}"
-        features += [
-            Feature(f"{where}: attention to the winner", float(last[k, -1]), *winner, SCRIPT),
-            Feature(f"{where}: entropy over distinct tokens", float(-(p * np.log(p)).sum()), *entropy, SCRIPT),
-        ]
+        yield Feature(f"{where}: attention to the winner", float(last[k, -1]), *winner, SCRIPT)
+        yield Feature(f"{where}: entropy over distinct tokens", float(-(p * np.log(p)).sum()), *entropy, SCRIPT)
     sparser = float(last[0, -1] > last[1, -1])
-    features.append(Feature("the slow decoder leaves sparser attention", sparser, 1.0, 0.0))
-    return features
+    yield Feature("the slow decoder leaves sparser attention", sparser, 1.0, 0.0)

@@ -5,6 +5,8 @@ mean attention in infinite contexts over ten starts of the random contexts. As t
 with most attention is not the most frequent one at small rates, since Adam moves all logits at one speed, and common tokens vanish.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
@@ -70,26 +72,18 @@ def draw(ds: xr.Dataset) -> Figure:
     return figure
 
 
-def expected(ds: xr.Dataset) -> list[Feature]:
+def expected(ds: xr.Dataset) -> Iterator[Feature]:
     """The brightest token, its attention and that of common tokens at the end, beside a program of ours with ten starts of its own."""
-    features = []
     for rate, (brightest, most, common) in TABLE.items():
         end = ds.c.sel(rate=rate).isel(row=-1).values  # (start, token)
         winners = end[:, COMMON:].argmax(axis=1)
         mean = float(np.mean(winners))
-        features.append(Feature(f"rate {rate:g}: brightest distinct token, mean", mean, float(np.mean(brightest)), 1.0, SCRIPT))
+        yield Feature(f"rate {rate:g}: brightest distinct token, mean", mean, float(np.mean(brightest)), 1.0, SCRIPT)
         spread = float(end[:, COMMON:].max(axis=1).std(ddof=1))
         # four standard errors of the difference of two means of ten, and half a digit
         wide = 4 * spread * np.sqrt(2 / 10) + 0.005
-        features.append(
-            Feature(f"rate {rate:g}: attention to the brightest", float(end[:, COMMON:].max(axis=1).mean()), most, wide, SCRIPT)
-        )
+        yield Feature(f"rate {rate:g}: attention to the brightest", float(end[:, COMMON:].max(axis=1).mean()), most, wide, SCRIPT)
         mass = float(end[:, :COMMON].sum(axis=1).mean())
-        features.append(
-            Feature(f"rate {rate:g}: ln of attention to common tokens, less recorded", float(np.log(mass / common)), 0.0, 0.5, SCRIPT)
-        )
+        yield Feature(f"rate {rate:g}: ln of attention to common tokens, less recorded", float(np.log(mass / common)), 0.0, 0.5, SCRIPT)
     entropy = [-float((p * np.log(np.maximum(p, 1e-300))).sum()) for p in ds["mean"].isel(row=-1).values]
-    features.append(
-        Feature("rates at which attention is not sparser than at the one before", float((np.diff(entropy) >= 0).sum()), 0.0, 0.0)
-    )
-    return features
+    yield Feature("rates at which attention is not sparser than at the one before", float((np.diff(entropy) >= 0).sum()), 0.0, 0.0)

@@ -5,6 +5,7 @@ numbers, which give the published means and deviations to every printed digit. T
 it is least at eta_Y = 2 eta_Z, with two it only grows with eta_Y.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -84,25 +85,20 @@ def draw(ds: xr.Dataset) -> Figure:
     return figure
 
 
-def expected(ds: xr.Dataset) -> list[Feature]:
+def expected(ds: xr.Dataset) -> Iterator[Feature]:
     """Checks of every printed digit of the published cells, and of the paper's trends."""
     ours, spread = ds.entropy.mean("seed"), ds.entropy.std("seed", ddof=1)
-    features = [
-        Feature(
+    for name, what, values in (("mean", "mean", ours), ("sd", "standard deviation", spread)):
+        yield Feature(
             f"{ds[name].size} published cells: those whose {what} has another digit", other_digits(values, ds[name]), 0.0, 0.0, PUBLISHED
         )
-        for name, what, values in (("mean", "mean", ours), ("sd", "standard deviation", spread))
-    ]
     for last in ds.num_last.values:
         rows, blur = (table.sel(num_last=last).values for table in (ours, 2 * ds.sd / np.sqrt(ds.sizes["seed"])))
         rising = int(np.sum(np.diff(rows, axis=0) >= blur[1:] + blur[:-1]))
-        features.append(
-            Feature(
-                f"{counted(int(last), 'query', 'queries')}: cells in which the entropy rises with eta_Z, clearly", float(rising), 0.0, 0.0
-            )
+        yield Feature(
+            f"{counted(int(last), 'query', 'queries')}: cells in which the entropy rises with eta_Z, clearly", float(rising), 0.0, 0.0
         )
         low = 0 if last == 1 else 1
         below = int(np.sum(rows + blur < rows[:, low : low + 1] - blur[:, low : low + 1]))
         name = f"{counted(int(last), 'query', 'queries')}: cells clearly below the one at eta_Y = {ds.ratio.values[low]} eta_Z"
-        features.append(Feature(name, float(below), 0.0, 0.0))
-    return features
+        yield Feature(name, float(below), 0.0, 0.0)

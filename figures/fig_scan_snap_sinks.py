@@ -7,6 +7,7 @@ pale. a, attention to the first token; b, to the fifth of the tokens with most o
 of small entries of those seen.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -57,34 +58,29 @@ def draw(ds: xr.Dataset) -> Figure:
     return figure
 
 
-def expected(ds: xr.Dataset) -> list[Feature]:
+def expected(ds: xr.Dataset) -> Iterator[Feature]:
     """Even attention, and ranges over heads and seeds at the end beside those of another program with other seeds."""
     end, start = ds.sel(step=1500), ds.sel(step=0)
     null, fifth = float(even(LENGTH)[0]), most(even(LENGTH))
-    features = [
-        Feature("even attention, first token", null, 0.118479, 6e-7, THEORY),
-        Feature("even attention, fifth with most", fifth, 0.510785, 6e-7, THEORY),
-        Feature("start: first token over even attention, mean", float(start["first"].mean()) / null, 1.0, 0.05, THEORY),
-        Feature("start: fifth with most, mean", float(start["heavy"].mean()), fifth, 0.02, THEORY),
-    ]
+    yield Feature("even attention, first token", null, 0.118479, 6e-7, THEORY)
+    yield Feature("even attention, fifth with most", fifth, 0.510785, 6e-7, THEORY)
+    yield Feature("start: first token over even attention, mean", float(start["first"].mean()) / null, 1.0, 0.05, THEORY)
+    yield Feature("start: fifth with most, mean", float(start["heavy"].mean()), fifth, 0.02, THEORY)
     for kind, low, high in (("SGD", 0.5, 0.9), ("Adam", 0.54, 0.77)):
         ratio = end["first"].sel(optimizer=kind) / null
-        features.append(Feature(f"{kind}: first token over even attention, least head", float(ratio.min()), low, 0.06, SCRIPT))
+        yield Feature(f"{kind}: first token over even attention, least head", float(ratio.min()), low, 0.06, SCRIPT)
         # the largest of 18, where heads differ by .1
-        features.append(Feature(f"{kind}: first token over even attention, largest head", float(ratio.max()), high, 0.1, SCRIPT))
-    features += [
-        Feature("fifth with most, least head", float(end["heavy"].min()), 0.25, 0.07, SCRIPT),
-        Feature("fifth with most, largest head", float(end["heavy"].max()), 0.65, 0.07, SCRIPT),
-        Feature(
-            "SGD, lowest layer: small entries, sharper head",
-            float(end["sparse"].sel(optimizer="SGD")[:, 0].max("head").mean()),
-            0.87,
-            0.02,
-            SCRIPT,
-        ),
-        Feature("small entries, largest head", float(end["sparse"].max()), 0.89, 0.03, SCRIPT),
-        Feature(
-            "SGD, upper layers: small entries, largest head", float(end["sparse"].sel(optimizer="SGD")[:, 1:].max()), 0.36, 0.29, SCRIPT
-        ),
-    ]
-    return features
+        yield Feature(f"{kind}: first token over even attention, largest head", float(ratio.max()), high, 0.1, SCRIPT)
+    yield Feature("fifth with most, least head", float(end["heavy"].min()), 0.25, 0.07, SCRIPT)
+    yield Feature("fifth with most, largest head", float(end["heavy"].max()), 0.65, 0.07, SCRIPT)
+    yield Feature(
+        "SGD, lowest layer: small entries, sharper head",
+        float(end["sparse"].sel(optimizer="SGD")[:, 0].max("head").mean()),
+        0.87,
+        0.02,
+        SCRIPT,
+    )
+    yield Feature("small entries, largest head", float(end["sparse"].max()), 0.89, 0.03, SCRIPT)
+    yield Feature(
+        "SGD, upper layers: small entries, largest head", float(end["sparse"].sel(optimizer="SGD")[:, 1:].max()), 0.36, 0.29, SCRIPT
+    )

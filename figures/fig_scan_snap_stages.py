@@ -6,6 +6,8 @@ As there: common tokens fade, distinct ones grow, the more frequent the faster; 
 tokens keep a third of the attention at t = 1e4, for growth is like ln ln t.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
@@ -78,33 +80,27 @@ def draw(ds: xr.Dataset) -> Figure:
     return figure
 
 
-def expected(ds: xr.Dataset) -> list[Feature]:
+def expected(ds: xr.Dataset) -> Iterator[Feature]:
     """Numbers of the flow at three times, signs and order, what comes after 2 K ln M, and the flow of plain gradients."""
-    features = []
     for t, row in FLOW.items():
         here = ds.sel(t=t, method="nearest")
         found = (here.u, here.B[0], here.Z[0, 0], here.Z[0, WINNER])
         for name, x, want, digit in zip(("u", "B", "z, common", "z, winner"), found, row, (5.1e-5, *[5.1e-6] * 3), strict=True):
             if want is not None:
-                features.append(Feature(f"{name} at t = {t:.6g}", float(x), want, digit, SCRIPT))
+                yield Feature(f"{name} at t = {t:.6g}", float(x), want, digit, SCRIPT)
     end, scanned = ds.isel(t=-1), float(ds.B.sel(t=2 * SCAN, method="nearest")[0])
     late = (end.B[0], end.c[0, WINNER], end.c[0, :COMMON].sum())
-    features += [
-        Feature(f"{name} at t = 1e4", float(x), want, 5.1e-5 if "common" in name else 5.1e-6, SCRIPT)
-        for x, (name, want) in zip(late, LATE.items(), strict=True)
-    ]
+    for x, (name, want) in zip(late, LATE.items(), strict=True):
+        yield Feature(f"{name} at t = 1e4", float(x), want, 5.1e-5 if "common" in name else 5.1e-6, SCRIPT)
     Z = ds.Z.values[:, 0]
-    features += [
-        Feature("saved times at which z of a common token rises", float((np.diff(Z[:, :COMMON], axis=0) > 0).sum()), 0.0, 0.0),
-        Feature("at which z of a distinct token falls", float((np.diff(Z[:, COMMON:20], axis=0) < 0).sum()), 0.0, 0.0),
-        Feature("pairs of distinct tokens with z against the order of P", float((np.diff(Z[1:, COMMON:20], axis=1) <= 0).sum()), 0.0, 0.0),
-        Feature("B gained from 2 K ln M to 1e4, over B gained before", float(end.B[0] / scanned - 1), 7.81160 / 5.27079 - 1, 1e-5, SCRIPT),
-        Feature(
-            "ct of both classes, largest difference", float(np.abs(ds.ct[:, 0, 10:20].values - ds.ct[:, 1, 20:].values).max()), 0.0, 1e-10
-        ),
-    ]
+    yield Feature("saved times at which z of a common token rises", float((np.diff(Z[:, :COMMON], axis=0) > 0).sum()), 0.0, 0.0)
+    yield Feature("at which z of a distinct token falls", float((np.diff(Z[:, COMMON:20], axis=0) < 0).sum()), 0.0, 0.0)
+    yield Feature("pairs of distinct tokens with z against the order of P", float((np.diff(Z[1:, COMMON:20], axis=1) <= 0).sum()), 0.0, 0.0)
+    yield Feature("B gained from 2 K ln M to 1e4, over B gained before", float(end.B[0] / scanned - 1), 7.81160 / 5.27079 - 1, 1e-5, SCRIPT)
+    yield Feature(
+        "ct of both classes, largest difference", float(np.abs(ds.ct[:, 0, 10:20].values - ds.ct[:, 1, 20:].values).max()), 0.0, 1e-10
+    )
     for t, row in PLAIN.items():
         for name, x, want in zip(("z, common", "z, winner", "c of the winner", "loss"), ds.plain.sel(time=t).values, row, strict=True):
             if want is not None:
-                features.append(Feature(f"plain decoder: {name} at t = {t:g}", float(x), want, 5.1e-6, SCRIPT))
-    return features
+                yield Feature(f"plain decoder: {name} at t = {t:g}", float(x), want, 5.1e-6, SCRIPT)

@@ -6,6 +6,7 @@ parabola is a curve; c, p in the end against weight decay: the branch of rest st
 dashed, ends of runs (dots), and networks trained by SGD on sampled views to t = 100, the mean of twelve modes (crosses).
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -122,21 +123,20 @@ def draw(ds: xr.Dataset) -> Figure:
     return figure
 
 
-def expected(ds: xr.Dataset) -> list[Feature]:
+def expected(ds: xr.Dataset) -> Iterator[Feature]:
     """The fold, ends of runs, the solution on the parabola, and a point of the edge by runs on both sides of it."""
-    features = [Feature("weight decay at the fold", float(ds.fold[0]), FOLD, 1e-9, THEORY)]
+    yield Feature("weight decay at the fold", float(ds.fold[0]), FOLD, 1e-9, THEORY)
     for t in (20.0, 60.0, 150.0):
         want = modes_at(t, STARTS, {"eta": ETA, "sigma2": SIGMA2})
-        features.append(Feature(f"p at t = {t:g}, worst", float(np.abs(ds.p.sel(time=t) - want).max()), 0.0, 1e-6, THEORY))
+        yield Feature(f"p at t = {t:g}, worst", float(np.abs(ds.p.sel(time=t) - want).max()), 0.0, 1e-6, THEORY)
     for eta in ds.eta.values[[0, len(ds.eta) // 2, -1]]:
         want = max(0.0, rest_points(eta, SIGMA2)[1].real) if eta < FOLD else 0.0
-        features.append(Feature(f"p in the end, eta = {eta:.4g}", float(ds.end.sel(eta=eta)), want, 1e-6, THEORY))
+        yield Feature(f"p in the end, eta = {eta:.4g}", float(ds.end.sel(eta=eta)), want, 1e-6, THEORY)
     for decay in DECAYS:
         want = rest_points(decay, SIGMA2)[1].real if decay < FOLD else 0.0
         # four standard errors of twelve modes, .0037 each, and a part of the rate, .01
-        features.append(Feature(f"p of trained networks, eta = {decay:g}", float(ds.trained.sel(decay=decay)), want, 6e-3, THEORY))
+        yield Feature(f"p of trained networks, eta = {decay:g}", float(ds.trained.sel(decay=decay)), want, 6e-3, THEORY)
     for p, learned in ((0.01, True), (0.02, False)):  # s = .02 and .001: above and below the edge, though p < p-
         s = 0.02 if learned else 0.001
         at = float(np.interp(-p, -ds.edge_p.values[ds.edge_p.values < 0.045], ds.edge_s.values[ds.edge_p.values < 0.045]))
-        features.append(Feature(f"(p, s) = ({p:g}, {s:g}) above the edge", float(s > at), float(learned), 0.0, THEORY))
-    return features
+        yield Feature(f"(p, s) = ({p:g}, {s:g}) above the edge", float(s > at), float(learned), 0.0, THEORY)

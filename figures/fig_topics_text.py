@@ -6,6 +6,7 @@ deviation .02, 2 seeds. a, by how much norms of queries and values have grown by
 embeddings; d, attention to words of one topic over that to others at the end, mean over heads, beside 20 random orders of the topics.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -99,9 +100,8 @@ def order(ds: xr.Dataset, name: str, layer: int) -> np.ndarray:
     return np.asarray(when[:, 2] / when[:, :2].min(axis=1))
 
 
-def expected(ds: xr.Dataset) -> list[Feature]:
+def expected(ds: xr.Dataset) -> Iterator[Feature]:
     """Growth by optimizer and layer, order of values and queries, cosines, attention: means of 2 seeds beside those of another program."""
-    features = []
     for name, part, layer, step, want, wide in (
         ("SGD", "values", 0, 1000, 30.0, 4.0),
         ("SGD", "queries", 0, 1000, 8.5, 2.0),
@@ -115,10 +115,10 @@ def expected(ds: xr.Dataset) -> list[Feature]:
         ("Adam", "queries", 0, 2000, 206.0, 25.0),
     ):
         found = float(ds[f"growth_{name}"].sel({"part": part, f"step_{name}": step}).isel(layer=layer).mean())
-        features.append(Feature(f"{name}, layer {layer + 1}: growth of {part} at {step} in %", found, want, wide, SCRIPT))
+        yield Feature(f"{name}, layer {layer + 1}: growth of {part} at {step} in %", found, want, wide, SCRIPT)
     first = [order(ds, "SGD", layer).max() for layer in range(LAYERS)]
-    features.append(Feature("SGD: time of 5 % of a head's values over that of its queries or keys, largest", float(max(first)), 0.4, 0.3))
-    features.append(Feature("Adam: the same, largest", float(order(ds, "Adam", 0).max()), 2.0, 1.1))
+    yield Feature("SGD: time of 5 % of a head's values over that of its queries or keys, largest", float(max(first)), 0.4, 0.3)
+    yield Feature("Adam: the same, largest", float(order(ds, "Adam", 0).max()), 2.0, 1.1)
     for name, pair, want, wide in (
         ("Adam", "same", 0.122, 0.012),
         ("Adam", "different", -0.015, 0.004),
@@ -126,17 +126,12 @@ def expected(ds: xr.Dataset) -> list[Feature]:
         ("SGD", "different", -0.004, 0.004),
     ):
         found = float(ds[f"cosine_{name}"].sel(pair=pair).isel({f"late_{name}": -1}).mean())
-        features.append(
-            Feature(f"{name}: cosine of embeddings at the end, {pair} topic{'s' * (pair != 'same')}", found, want, wide, SCRIPT)
-        )
+        yield Feature(f"{name}: cosine of embeddings at the end, {pair} topic{'s' * (pair != 'same')}", found, want, wide, SCRIPT)
     attention = ds.attention.mean("seed")
     for name, layer, want, wide in (("Adam", 0, 1.167, 0.06), ("SGD", 0, 1.0, 0.03)):
         found = float(attention.sel(optimizer=name, labels=0).isel(layer=layer))
-        features.append(Feature(f"{name}, layer {layer + 1}: attention, one topic over two", found, want, wide, SCRIPT))
+        yield Feature(f"{name}, layer {layer + 1}: attention, one topic over two", found, want, wide, SCRIPT)
     rows = ds.attention.sel(optimizer="Adam")
     for layer in range(LAYERS):
         above = float((rows.isel(layer=layer, labels=0) > rows.isel(layer=layer, labels=slice(1, None)).max("labels")).mean())
-        features.append(
-            Feature(f"Adam, layer {layer + 1}: seeds whose attention is above all random topics", above, 1.0 - layer, 0.0, SCRIPT)
-        )
-    return features
+        yield Feature(f"Adam, layer {layer + 1}: seeds whose attention is above all random topics", above, 1.0 - layer, 0.0, SCRIPT)

@@ -195,7 +195,7 @@ def write_figure(folder: Path, name: str, run: bool) -> Item:
     features = ()
     if run:
         dataset = module.data(True)
-        features = module.expected(dataset)
+        features = tuple(module.expected(dataset))
         draw(module.draw(dataset), folder, name)
     blank(picture, small)
     rows = [(f.name, f"{f.measured:.6g}", f"{f.target:.6g}", f"{f.tolerance:.2g}", f.origin) for f in features]
