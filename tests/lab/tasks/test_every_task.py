@@ -55,6 +55,10 @@ CASES: tuple[tuple[str, dict[str, Any], str | None], ...] = (
     ("binary_chain", {}, None),
     ("next_token", {}, None),
     ("power_law", {"n": 7}, None),
+    ("quadratic", {}, None),
+    ("quadratic", {"optimizer": "adam"}, None),
+    ("tokens", {"n": 5}, None),
+    ("valley", {}, None),
 )
 IDS = [" ".join([name, *(f"{key}={value}" for key, value in given.items() if key != "text")]) for name, given, _ in CASES]
 
