@@ -92,10 +92,10 @@ def is_current(page: Path, key: str) -> bool:
 
 
 def thumbnail(figure: Figure, path: Path) -> None:
-    """Writes the largest panel of a figure: a page of many panels says nothing at the size of a card."""
-    figure.canvas.draw()
+    """Writes the largest panel of a figure that was drawn, or points: a page of many panels says nothing at the size of a card."""
     figure.set_layout_engine("none")
-    panel = max(figure.axes, key=lambda axes: axes.get_position().width * axes.get_position().height)
+    in_space = [axes for axes in figure.axes if axes.get_aspect() == 1]  # tokens on a circle, a plane
+    panel = max(in_space or figure.axes, key=lambda axes: axes.get_position().width * axes.get_position().height)
     for artist in figure.get_children():
         artist.set_visible(artist is panel)
     figure.patch.set_visible(True)
@@ -176,7 +176,9 @@ def write_notebook(folder: Path, name: str, script: Path, run: bool) -> Item:
             source, first.source = first.source, first.source.replace(SHOW, f"{KEEP}\n{SHOW}")
             with tempfile.TemporaryDirectory() as away:
                 NotebookClient(notebook, timeout=1800, startup_timeout=600, resources={"metadata": {"path": away}}).execute()
-                thumbnail(pickle.loads((Path(away) / FIRST).read_bytes()), folder / "pictures" / picture)
+                figure = pickle.loads((Path(away) / FIRST).read_bytes())
+                figure.draw_without_rendering()
+                thumbnail(figure, folder / "pictures" / picture)
             first.source = source
         nbformat.write(notebook, page)
     blank(folder / "pictures" / picture)

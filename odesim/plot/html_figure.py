@@ -51,6 +51,7 @@ SIGNS = {
     "to": "→",
     "pm": "±",
 }
+PAPER = {"xref": "paper", "yref": "paper"}
 MATH = re.compile(r"\\(?:mathrm|mathit|mathbf|text|operatorname)\s*\{([^{}]*)\}|\\([A-Za-z]+)\s?|\\(.)|([_^])(?:\{|(?=\\?\w))|([{}])")
 
 
@@ -60,7 +61,7 @@ def to_plotly(figure: Figure) -> Any:
 
     with project_style():
         figure.draw_without_rendering()  # the layout is what is copied
-        page: Any = PlotlyFigure()
+        page: dict[str, Any] = {"data": [], "layout": {"annotations": [], "shapes": []}}
         width, height = (PIXELS * size for size in figure.get_size_inches())
         every = list(with_insets(figure.axes))
         for number, axes in enumerate(every):
@@ -72,17 +73,22 @@ def to_plotly(figure: Figure) -> Any:
                 add_text(page, figure, text)
         for legend in [*figure.legends, *(axes.get_legend() for axes in every)]:
             add_entries(page, legend)
-    named = any(trace.showlegend for trace in page.data)
-    page.update_layout(
-        width=width + LEGEND * named,
-        height=height + BAR,
-        margin={"l": 0, "t": BAR, "b": 0, "r": LEGEND * named},
-        template="plotly_white",
-        font={"family": "DejaVu Sans, sans-serif", "size": 12},
-        legend={"x": 1.01, "y": 1.0, "tracegroupgap": 4, "font": {"size": 11}},
-        hovermode="closest",
-    )
-    return page
+    named = any(trace.get("showlegend") for trace in page["data"])
+    page["layout"] |= {
+        "width": width + LEGEND * named,
+        "height": height + BAR,
+        "margin": {"l": 0, "t": BAR, "b": 0, "r": LEGEND * named},
+        "template": "plotly_white",
+        "font": {"family": "DejaVu Sans, sans-serif", "size": 12},
+        "legend": {"x": 1.01, "y": 1.0, "tracegroupgap": 4, "font": {"size": 11}},
+        "hovermode": "closest",
+    }
+    return PlotlyFigure(page)  # at once: it checks and copies all that it has each time something is added
+
+
+def add_trace(page: Any, kind: str, **words: Any) -> None:
+    """Adds a trace of this type of plotly."""
+    page["data"].append({"type": kind, **words})
 
 
 def with_insets(axes: Iterable[Any]) -> Iterator[Axes]:
@@ -111,7 +117,7 @@ def add_axes(page: Any, axes: Axes, before: list[Axes], number: int) -> None:
             words["matches"] = f"{letter}{with_it[0] + 1 if with_it[0] else ''}"
         if same:
             words["overlaying"] = f"{letter}{same[0] + 1 if same[0] else ''}"
-        page.update_layout({f"{letter}axis{name}": words})
+        page["layout"][f"{letter}axis{name}"] = words
     for artist in sorted(axes.get_children(), key=lambda a: a.get_zorder()):
         if artist.get_visible() and artist is not axes.patch:
             add_artist(page, axes, artist, place)
@@ -207,7 +213,7 @@ def add_line(page: Any, axes: Axes, line: Line2D, place: dict[str, str]) -> None
     if not len(x):
         return
     if (style := line_style(line))["mode"]:
-        page.add_scatter(x=x, y=y, **style, **named(axes, line), **place)
+        add_trace(page, "scatter", x=x, y=y, **style, **named(axes, line), **place)
 
 
 def line_style(line: Line2D) -> dict[str, Any]:
@@ -241,7 +247,7 @@ def add_mesh(page: Any, axes: Axes, mesh: Any, corners: Array, values: Any, plac
     scale = [[k / (SHADES - 1), rgba(mesh.cmap(k / (SHADES - 1))) or CLEAR] for k in range(SHADES)]
     words = {"zmin": 0.0, "zmax": 1.0, "colorscale": scale, "showscale": False, "customdata": np.ma.filled(values, np.nan)}
     hover = "%{customdata:.6g}<br>%{x:.6g}, %{y:.6g}<extra></extra>"
-    page.add_heatmap(x=x, y=y, z=np.clip(colors, 0, 1), hovertemplate=hover, **words, **place)
+    add_trace(page, "heatmap", x=x, y=y, z=np.clip(colors, 0, 1), hovertemplate=hover, **words, **place)
 
 
 def add_image(page: Any, axes: Axes, image: AxesImage, place: dict[str, str]) -> None:
@@ -264,7 +270,7 @@ def add_points(page: Any, axes: Axes, points: PathCollection, place: dict[str, s
     sizes = np.sqrt(np.asarray(points.get_sizes(), float)) * PIXELS / 72
     marker: dict[str, Any] = {"color": colors if len(colors) == len(x) else colors[0] if colors else "black"}
     marker |= {"size": sizes if len(sizes) == len(x) else float(sizes[0]) if len(sizes) else 5.0}
-    page.add_scatter(x=x, y=y, mode="markers", marker=marker, **named(axes, points), **place)
+    add_trace(page, "scatter", x=x, y=y, mode="markers", marker=marker, **named(axes, points), **place)
 
 
 def add_paths(page: Any, axes: Axes, collection: Collection, place: dict[str, str]) -> None:
@@ -290,7 +296,7 @@ def add_area(
     x, y = in_data(axes, np.concatenate(parts[:-1]), transform)
     style: dict[str, Any] = {"mode": "lines", "line": {"width": 1.0 if colors[1] else 0.0, "color": colors[1] or colors[0]}}
     style |= {"fill": "toself", "fillcolor": colors[0]} if colors[0] else {}
-    page.add_scatter(x=x, y=y, hoverinfo="skip", **style, **name, **place)
+    add_trace(page, "scatter", x=x, y=y, hoverinfo="skip", **style, **name, **place)
 
 
 def add_text(page: Any, of: Axes | Figure, text: Text) -> None:
@@ -301,31 +307,31 @@ def add_text(page: Any, of: Axes | Figure, text: Text) -> None:
     root: Any = of if isinstance(of, Figure) else of.get_figure(root=True)
     # a rotated text is placed by its box: plotly turns it around its middle
     box = text.get_window_extent().transformed(root.transFigure.inverted())
-    page.add_annotation(
-        text=f"<b>{words}</b>" if text.get_fontweight() in ("bold", 700) else words,
-        x=(box.x0 + box.x1) / 2,
-        y=(box.y0 + box.y1) / 2,
-        xref="paper",
-        yref="paper",
-        xanchor="center",
-        yanchor="middle",
-        showarrow=False,
-        textangle=-float(text.get_rotation()),
-        align=str(text.get_horizontalalignment()),
-        font={"size": float(text.get_fontsize()) * PIXELS / 72, "color": rgba(text.get_color(), text.get_alpha()) or CLEAR},
-    )
+    words_there = {
+        "text": f"<b>{words}</b>" if text.get_fontweight() in ("bold", 700) else words,
+        "x": (box.x0 + box.x1) / 2,
+        "y": (box.y0 + box.y1) / 2,
+        **PAPER,
+        "xanchor": "center",
+        "yanchor": "middle",
+        "showarrow": False,
+        "textangle": -float(text.get_rotation()),
+        "align": str(text.get_horizontalalignment()),
+        "font": {"size": float(text.get_fontsize()) * PIXELS / 72, "color": rgba(text.get_color(), text.get_alpha()) or CLEAR},
+    }
+    page["layout"]["annotations"].append(words_there)
     if isinstance(text, Annotation) and text.arrow_patch is not None and text.arrow_patch.get_visible() and isinstance(of, Axes):
         outlines = text.arrow_patch.get_path().to_polygons(closed_only=False)
         ends = [root.transFigure.inverted().transform(outline) for outline in outlines]
         for end in ends:
             for (x0, y0), (x1, y1) in pairwise(end):
                 line = {"color": rgba(text.arrow_patch.get_edgecolor()), "width": 1}
-                page.add_shape(type="line", x0=x0, y0=y0, x1=x1, y1=y1, xref="paper", yref="paper", line=line)
+                page["layout"]["shapes"].append({"type": "line", "x0": x0, "y0": y0, "x1": x1, "y1": y1, **PAPER, "line": line})
 
 
 def add_entries(page: Any, legend: Legend | None) -> None:
     """The entries of a legend that are no lines of a panel."""
-    known = {trace.name for trace in page.data if trace.showlegend}
+    known = {trace["name"] for trace in page["data"] if trace.get("showlegend")}
     for handle, text in zip(legend.legend_handles, legend.get_texts(), strict=True) if legend else ():
         name = words_of(text.get_text())
         if name in known:
@@ -335,7 +341,7 @@ def add_entries(page: Any, legend: Legend | None) -> None:
             style = line_style(handle)
         elif isinstance(handle, Patch):
             style["line"] = {"color": rgba(handle.get_facecolor()), "width": 8}
-        page.add_scatter(x=[None], y=[None], name=name, showlegend=True, **style)
+        add_trace(page, "scatter", x=[None], y=[None], name=name, showlegend=True, **style)
 
 
 def label_of(axes: Axes, artist: Artist) -> dict[str, Any]:
