@@ -21,7 +21,7 @@ from odesim.inputs.bind import Numbers
 from odesim.run.problem import parts_of, switched_problem
 from odesim.run.solution import Solution
 from odesim.store.curves import Measured
-from odesim.symbolic.indices import IndexedBase, base_name
+from odesim.symbolic.indices import array_at, base_name
 from odesim.symbolic.layered import with_layers
 from odesim.symbolic.system import System
 from odesim.targets.compiled import compile_system
@@ -65,8 +65,7 @@ def with_constants(system: System, names: Sequence[str], observed: Mapping[str, 
         label = f"{name}{SEEN}"
         if label in taken:
             raise SpecError(f"{system.name}: {label} is needed for derivatives of {name}; call it something else")
-        shape = tuple(system.axes[i] for i in along)
-        equations[IndexedBase(label, shape=shape)[along] if along else Symbol(label, real=True)] = system.observables[name]
+        equations[array_at(label, along, system.axes)] = system.observables[name]
     return System(
         name=f"{system.name}.adjoint",
         source=system.source,

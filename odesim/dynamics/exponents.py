@@ -17,6 +17,7 @@ from odesim.base.datasets import register
 from odesim.base.errors import ParamError, SolveError
 from odesim.base.memo import IdentityKey, Memo
 from odesim.base.options import RunOptions
+from odesim.dynamics.field import check_noiseless
 from odesim.inputs.arguments import check_arguments
 from odesim.inputs.bind import Numbers, bind
 from odesim.inputs.registry import load_model
@@ -99,8 +100,7 @@ def lyapunov(
 
 def check_smooth(system: System) -> System:
     """The System without what a tangent flow does not need. Raises ParamError where it would not be that of the run."""
-    if system.noise:
-        raise ParamError(f"{system.name} has noise, and its exponents are not computed; replace(system, noise={{}}) has none")
+    check_noiseless(system, "exponents")
     if any(event.resets for event in system.events):
         raise ParamError(f"{system.name} has events that set states, and exponents of such runs are not computed")
     if not system.discrete and held_of(system).switches:

@@ -103,23 +103,11 @@ class Field:
 
     @cached_property
     def weights(self) -> Array:
-        """The linear invariants as rows (k, n): f changes no weights @ y. Of a Map none are known."""
-        if self.system.discrete:
-            return np.zeros((0, self.n))
-        invariants = self.linear.invariants()
-        rows = np.zeros((len(invariants), self.n))
-        for row, invariant in zip(rows, invariants, strict=True):
-            row[list(invariant.places)] = invariant.weights
-        norms = np.linalg.norm(rows, axis=1, keepdims=True)
-        return independent(np.vstack([rows / np.where(norms > 0, norms, 1.0), self.unchanged]))
-
-    @cached_property
-    def unchanged(self) -> Array:
-        """Rows w (k, n) with w . f = 0 at random states: the linear invariants that these numbers have, none of more than MOST_STATES.
+        """Rows w (k, n) with w . f = 0 at random states: the linear invariants that these numbers have. Of a Map none are known.
 
         Where it is so for all states near one, w J = 0 there. A right-hand side of pieces is looked at far and near.
         """
-        W, rng = np.eye(self.n if self.n <= MOST_STATES else 0, self.n), np.random.default_rng(0)
+        W, rng = np.eye(0 if self.system.discrete else self.n, self.n), np.random.default_rng(0)
         with np.errstate(all="ignore"):
             for width in (1.0, 0.3, 3.0):
                 if len(W):
@@ -127,7 +115,7 @@ class Field:
                     W = null_rows(W, np.column_stack([self.jacobian(y), self(y)]))
             if len(W):
                 W = null_rows(W, np.column_stack([self(self.random_state(rng, width)) for width in CHECKED]))
-        return W
+        return independent(W)
 
     def random_state(self, rng: np.random.Generator, width: float) -> Array:
         """A random state (n,) about the start, inside the sets that states assume. width: its distance, beside 1 and the start's size."""
@@ -229,13 +217,18 @@ def independent(rows: Array) -> Array:
     return V[s > 1e-9 * max(s[0], 1e-300)]
 
 
+def check_noiseless(system: System, what: str) -> None:
+    """Raises ParamError for a System with noise. what: what is asked of it."""
+    if system.noise:
+        raise ParamError(f"{system.name} has noise, and {what} are for equations without; replace(system, noise={{}}) has none")
+
+
 def make_field(system: System, numbers: Numbers, what: str, most: int = MOST_STATES) -> Field:
     """The field of a System that has rest states. what: what is asked of it. Raises ParamError where it has none.
 
     most: the most states, of which it raises ParamError for more.
     """
-    if system.noise:
-        raise ParamError(f"{system.name} has noise, and {what} are for equations without; replace(system, noise={{}}) has none")
+    check_noiseless(system, what)
     field = Field(system, numbers)
     if field.compiled.linear.time_program is not None:
         raise ParamError(f"{what} are for equations that do not depend on t, and those of {system.name} do")

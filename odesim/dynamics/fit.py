@@ -24,6 +24,7 @@ from odesim.base.datasets import register
 from odesim.base.errors import FitWarning, OdesimError, ParamError, counted, no_such, value_text
 from odesim.base.options import REST, RunOptions, Values
 from odesim.dynamics.adjoint import Adjoint, adjoint_obstacle
+from odesim.dynamics.field import check_noiseless
 from odesim.dynamics.together import Lanes, make_lanes, side_by_side
 from odesim.inputs.arguments import check_arguments, to_names
 from odesim.inputs.bind import bind
@@ -385,8 +386,7 @@ def free_names(system: System, free: Any) -> list[str]:
         raise ParamError("free names what is fitted: at least one parameter or state")
     if twice := next((name for name in names if names.count(name) > 1), ""):
         raise ParamError(f"free names {twice} twice")
-    if system.noise:
-        raise ParamError(f"{system.name} has noise, and fits are for equations without; replace(system, noise={{}}) has none")
+    check_noiseless(system, "fits")
     return names
 
 

@@ -13,8 +13,8 @@ from odesim.base.arrays import Array
 from odesim.base.errors import ParamError, counted
 from odesim.dynamics.field import MOST_STATES, Field, independent
 from odesim.dynamics.newton import CLOSE, FAR, MOST_ITERATIONS, ROUNDING, UNKNOWN
-from odesim.dynamics.products import LOOSE, MOST_FILLED, TIGHT, filled, krylov_solve, sizes_of_terms
-from odesim.ir.krylov import Products
+from odesim.dynamics.products import LOOSE, MOST_FILLED, TIGHT, filled, sizes_of_terms
+from odesim.ir.krylov import LeastResiduals, Products
 from odesim.ir.linear_systems import Dense, Jacobian, Sparse, Structured
 
 MOST_LARGE = 200_000
@@ -28,7 +28,7 @@ LATE = 1e-3
 MOST_NULL = 8
 """The most directions beside those of the laws in which a Jacobian may be singular."""
 STUCK = 0.9
-"""The residual that GMRES leaves, beside the right-hand side, from which on a correction is none."""
+"""The residual that products leave, beside the right-hand side, from which on a correction is none."""
 HALVINGS = 12
 """How often a correction is halved that does not make the right-hand side smaller."""
 NULL = 1e-9
@@ -199,13 +199,17 @@ class Correction:
 def correction_of(J: Operator, tolerance: float, floor: float) -> Correction | None:
     """The solver of a Newton step; None where J is singular in more directions than are looked for.
 
-    tolerance, floor: the residual at which GMRES stops, beside the right-hand side and in all. What is rounding, and no J d meets, would
+    tolerance, floor: the residual at which products stop, beside the right-hand side and in all. What is rounding, and no J d meets, would
     become a long correction where J is singular.
     """
     n, rng = J.n, np.random.default_rng(1)
     if J.by_products:
         none = np.zeros((n, 0))
-        return Correction(lambda b: krylov_solve(lambda x: -(J @ x), b, tolerance, floor), none, none)
+
+        def by_products(b: Array) -> Array:
+            return LeastResiduals(lambda x: -(J @ x), n)(b, max(tolerance * float(np.linalg.norm(b)), floor))[0]
+
+        return Correction(by_products, none, none)
     probe = rng.standard_normal(n)
     try:
         solve = J.solver()
@@ -281,7 +285,7 @@ class Point:
         return bool(met and np.all(np.abs(self.h) <= UNKNOWN * (np.abs(self.slopes) @ size)))
 
     def is_solved(self, d: Array) -> bool:
-        """Whether the correction d (n,) solves Newton's equation in part: GMRES finds none, or one of rounding, that J cannot meet."""
+        """Whether the correction d (n,) solves Newton's equation in part: products find none, or one of rounding, that J cannot meet."""
         J, b = self.J, float(np.linalg.norm(self.right))
         if not J.by_products:
             return True

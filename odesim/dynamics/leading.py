@@ -11,6 +11,7 @@ from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator
 
 from odesim.base.arrays import Array
 from odesim.dynamics.large import LargeRoot, Operator, SingularError
+from odesim.dynamics.newton import counted_spectrum
 from odesim.ir.linear_systems import Sparse, Structured
 
 LEADING = 6
@@ -46,24 +47,19 @@ def leading_spectrum(root: LargeRoot) -> LeadingSpectrum:
     J = root.J
     slack = 1e4 * float(np.finfo(float).eps) * max(J.size, float(J.discrete)) + root.slack
     everything = _all_values(J)
-    values = leading_values(J) if everything is None else everything
-    values = np.where(np.abs(values.imag) <= slack, values.real, values)
-    rates = np.abs(values) - 1.0 if J.discrete else values.real
-    order = np.lexsort((-values.imag, -rates))
-    values, rates = values[order], rates[order]
-    grow, rest = int(np.sum(rates > slack)), int(np.sum(np.abs(rates) <= slack))
+    spectrum = counted_spectrum(leading_values(J) if everything is None else everything, slack, J.discrete)
+    values, grow = spectrum.values, spectrum.growing
     if not len(values):
         return LeadingSpectrum(values, np.nan, "unknown")
     if everything is not None:
-        kind = ("unstable" if grow == len(values) else "saddle") if grow else "neutral" if rest else "stable"
-        return LeadingSpectrum(values[:LEADING], grow, kind)
+        return LeadingSpectrum(values[:LEADING], grow, spectrum.stability)
     count = _count_growing(J, slack)
     if grow == len(values):  # and how many more may not be known; where any decays, it is a saddle all the same
         kind = ("unstable" if count == J.n else "saddle") if np.isfinite(count) else "saddle" if _some_decay(J, slack) else "unknown"
         return LeadingSpectrum(values, count, kind)
     if np.isfinite(count) and count != grow:
         return LeadingSpectrum(values, np.nan, "unknown")
-    return LeadingSpectrum(values, grow, "saddle" if grow else "neutral" if rest else "stable")
+    return LeadingSpectrum(values, grow, spectrum.stability)  # not all grow
 
 
 def _all_values(J: Operator) -> Array | None:

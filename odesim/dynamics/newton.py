@@ -180,7 +180,18 @@ def spectrum_of(root: Root, *, discrete: bool) -> Spectrum:
     tangent = np.linalg.qr(root.normals.T, mode="complete")[0][:, len(root.normals) :]
     values = np.linalg.eigvals(tangent.T @ root.J @ tangent) + (1.0 if discrete else 0.0)
     slack = 1e3 * n * float(np.finfo(float).eps) * max(float(np.linalg.norm(root.J, 2)), float(discrete)) + root.slack
-    values = np.where(np.abs(values.imag) <= slack, values.real, values)
+    return counted_spectrum(values, slack, discrete)
+
+
+def counted_spectrum(values: Array, slack: float, discrete: bool) -> Spectrum:
+    """Eigenvalues (n,) that may be off by slack as a Spectrum."""
+    values, rates = fastest_first(np.where(np.abs(values.imag) <= slack, values.real, values), discrete)
+    return Spectrum(values, int(np.sum(rates > slack)), int(np.sum(np.abs(rates) <= slack)))
+
+
+def fastest_first(values: Array, discrete: bool) -> tuple[Array, Array]:
+    """Eigenvalues (n,), of a Map multipliers, the fastest growing first, and their rates."""
+    values = values.astype(complex)
     rates = np.abs(values) - 1.0 if discrete else values.real
     order = np.lexsort((-values.imag, -rates))
-    return Spectrum(values[order], int(np.sum(rates > slack)), int(np.sum(np.abs(rates) <= slack)))
+    return values[order], rates[order]

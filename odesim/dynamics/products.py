@@ -1,19 +1,13 @@
-"""Where a Jacobian, or its factors, are too large to be written down: linear equations by GMRES over its products with vectors."""
-
-from collections.abc import Callable
+"""Where a Jacobian, or its factors, are too large to be written down: what its products say of their terms, and what factors take."""
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import reverse_cuthill_mckee
-from scipy.sparse.linalg import LinearOperator, gmres
 
 from odesim.base.arrays import Array
 from odesim.ir.krylov import Products
 from odesim.ir.linear_systems import Pattern
 
-RESTART, CYCLES, SLOW = 60, 5, 0.5
-"""Products of a cycle of GMRES, which keeps as many vectors, the most cycles, and the part of the residual that one has to take away for
-another to follow."""
 LOOSE, TIGHT = 0.1, 1e-6
 """The largest and the least residual, beside the right-hand side, to which a Newton step is solved. The last step is solved to the least:
 a looser one may be short because it leaves out what is slow."""
@@ -30,22 +24,6 @@ def sizes_of_terms(J: Products, d: Array) -> Array:
     # normal: of signs two equal terms cancel half of the time
     ways = np.random.default_rng(3).standard_normal((PROBES, len(d)))
     return np.asarray(np.sqrt(np.mean([(J @ (d * z)) ** 2 for z in ways], axis=0)))
-
-
-def krylov_solve(product: Callable[[Array], Array], b: Array, tolerance: float, least: float) -> Array:
-    """x (n,) with product(x) = b, up to this residual beside b, and at least this one, or as near as GMRES comes.
-
-    From 0 all steps are products of b: where the matrix is singular and symmetric x is the solution of least norm, and where it is not, x
-    is a rate of change too, so that what no rate changes keeps its value.
-    """
-    matrix = LinearOperator((len(b), len(b)), matvec=product)
-    x, left = np.zeros(len(b)), float(np.linalg.norm(b))
-    for _ in range(CYCLES):
-        x, unsolved = gmres(matrix, b, x0=x, rtol=tolerance, atol=least, restart=RESTART, maxiter=1)
-        before, left = left, float(np.linalg.norm(b - product(x)))
-        if not unsolved or not left <= SLOW * before:
-            break
-    return np.asarray(x)
 
 
 def filled(pattern: Pattern) -> int:

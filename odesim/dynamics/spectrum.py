@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -15,19 +14,20 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from odesim.api.integrate import integrate
 from odesim.api.request import span_of_steps
-from odesim.base.arrays import Array, Layout
+from odesim.base.arrays import Array
 from odesim.base.datasets import register
 from odesim.base.errors import ParamError, SolveError, counted, no_such
-from odesim.dynamics.field import LOSS, MOST_STATES
+from odesim.dynamics.field import LOSS, MOST_STATES, Field, check_noiseless
+from odesim.dynamics.newton import fastest_first
 from odesim.inputs.arguments import check_arguments
-from odesim.inputs.bind import Numbers, bind
+from odesim.inputs.bind import bind
 from odesim.inputs.registry import load_model
-from odesim.run.problem import compiled_for
+from odesim.ir.linear_systems import Jacobian
+from odesim.run.solution import Solution
 from odesim.symbolic.indices import base_name
 from odesim.symbolic.layered import with_layers
 from odesim.symbolic.parts import GradientFlow
 from odesim.symbolic.system import System
-from odesim.targets.linearization import BoundLinear
 from odesim.transforms.gradients import gradient_flow
 
 if TYPE_CHECKING:
@@ -93,8 +93,7 @@ def spectrum(
     [-1.65, -7.39]
     """
     system = load_model(model)
-    if system.noise:
-        raise ParamError(f"{system.name} has noise, and eigenvalues are for equations without; replace(system, noise={{}}) has none")
+    check_noiseless(system, "eigenvalues")
     if most < 1:
         raise ParamError(f"most is at least 1, the largest eigenvalue of a Hessian, not {most}")
     name, loss = loss_of(system, of)
@@ -106,25 +105,25 @@ def spectrum(
         raise SolveError(f"the run ends before its eigenvalues are known: {run.message}")
     numbers = bind(system, params=params, initial=initial, sizes=sizes, span=times, seed=seed)
     data: dict[str, Any] = {}
-    jacobian = Derivative(system, numbers)
-    if jacobian.n <= MOST_STATES:
-        values = np.array([jacobian.eigenvalues(t, jacobian.state(run.y, k)) for k, t in enumerate(run.t)])
+    field = Field(system, numbers)
+    if field.n <= MOST_STATES:
+        values = np.array([fastest_first(np.linalg.eigvals(J.dense()), system.discrete)[0] for J in jacobians(field, run)])
         rates = np.log(np.abs(np.where(values == 0, np.finfo(float).tiny, values))) if system.discrete else values.real
         with np.errstate(divide="ignore"):
             data |= {"eigenvalue_real": (("time", "mode"), values.real), "eigenvalue_imag": (("time", "mode"), values.imag)}
             data["time_scale"] = (("time", "mode"), -1 / rates + 0.0)
     if loss is not None:
-        hessian = Derivative(descent(system, loss), numbers)
-        ends = [hessian.ends(t, hessian.state(run.y, k), most) for k, t in enumerate(run.t)]
+        hessian = Field(descent(system, loss), numbers)
+        ends = [ends_of(J, hessian.n, most) for J in jacobians(hessian, run)]
         data |= {"sharpness": (("time", "top"), np.array([top for top, _ in ends])), "lowest": ("time", np.array([low for _, low in ends]))}
     if not data:
         raise ParamError(
-            f"{system.name} has {counted(jacobian.n, 'state')} and no loss, and all eigenvalues are computed of at most {MOST_STATES}"
+            f"{system.name} has {counted(field.n, 'state')} and no loss, and all eigenvalues are computed of at most {MOST_STATES}"
         )
     import xarray as xr
 
     register()
-    about = {"model": system.name, "method": run.method, "loss": name, "discrete": int(system.discrete), "spectrum": jacobian.n}
+    about = {"model": system.name, "method": run.method, "loss": name, "discrete": int(system.discrete), "spectrum": field.n}
     return xr.Dataset(data, coords={"time": run.t}, attrs=about | ({"time_unit": system.time} if system.time else {}))
 
 
@@ -167,46 +166,20 @@ def descent(system: System, loss: Any) -> System:
     return replace(system, equations=flow, initial=starts, discrete=False, **bare)
 
 
-@dataclass(frozen=True)
-class Derivative:
-    """The exact Jacobian of a System with numbers, at times t and states y (n,)."""
+def jacobians(field: Field, run: Solution) -> Iterator[Jacobian]:
+    """The exact Jacobian at each saved time of a run."""
+    for k, t in enumerate(run.t):
+        yield field.linear.jacobian(t, field.layout.join({name: run.y[name][k] for name in field.layout.names}))
 
-    system: System
-    numbers: Numbers
 
-    @cached_property
-    def layout(self) -> Layout:
-        return compiled_for(self.system, self.numbers.sizes, "numpy", "float64", False).layout(self.numbers.sizes)
-
-    @property
-    def n(self) -> int:
-        """The number of states, components counted."""
-        return self.layout.size
-
-    @cached_property
-    def linear(self) -> BoundLinear:
-        compiled = compiled_for(self.system, self.numbers.sizes, "numpy", "float64", False)
-        return compiled.linear.bind(self.numbers.sizes, self.numbers.params, self.layout)
-
-    def state(self, y: Mapping[str, Array], k: int) -> Array:
-        """The state (n,) at the saved time k of a run {name: (T, *shape)}."""
-        return self.layout.join({name: y[name][k] for name in self.layout.names})
-
-    def eigenvalues(self, t: float, y: Array) -> Array:
-        """All eigenvalues (n,), the fastest growing first."""
-        values = np.linalg.eigvals(np.asarray(self.linear.jacobian(t, y).dense(), np.float64)).astype(complex)
-        rates = np.abs(values) if self.system.discrete else values.real
-        return np.asarray(values[np.lexsort((-values.imag, -rates))])
-
-    def ends(self, t: float, y: Array, most: int) -> tuple[Array, float]:
-        """The `most` largest eigenvalues (most,) of minus the Jacobian, which is symmetric, NaN beyond n, and the least."""
-        J, n = self.linear.jacobian(t, y), self.n
-        top = np.full(most, np.nan)
-        if n <= DENSE or most >= n - 1:
-            values = np.linalg.eigvalsh(-np.asarray(J.dense(), np.float64))
-            top[: min(most, n)] = values[::-1][:most]
-            return top, float(values[0])
-        hessian = LinearOperator((n, n), matvec=lambda v: -(J @ np.ravel(v)), dtype=np.float64)
-        first = np.random.default_rng(0).standard_normal(n)  # the same bits in every run
-        top[:] = np.sort(eigsh(hessian, most, which="LA", v0=first, return_eigenvectors=False))[::-1]
-        return top, float(eigsh(hessian, 1, which="SA", v0=first, return_eigenvectors=False)[0])
+def ends_of(J: Jacobian, n: int, most: int) -> tuple[Array, float]:
+    """The `most` largest eigenvalues (most,) of minus J (n, n), which is symmetric, NaN beyond n, and the least."""
+    top = np.full(most, np.nan)
+    if n <= DENSE or most >= n - 1:
+        values = np.linalg.eigvalsh(-np.asarray(J.dense(), np.float64))
+        top[: min(most, n)] = values[::-1][:most]
+        return top, float(values[0])
+    hessian = LinearOperator((n, n), matvec=lambda v: -(J @ np.ravel(v)), dtype=np.float64)
+    first = np.random.default_rng(0).standard_normal(n)  # the same bits in every run
+    top[:] = np.sort(eigsh(hessian, most, which="LA", v0=first, return_eigenvectors=False))[::-1]
+    return top, float(eigsh(hessian, 1, which="SA", v0=first, return_eigenvectors=False)[0])
