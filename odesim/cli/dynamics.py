@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable
-from pathlib import Path
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,29 +22,37 @@ if TYPE_CHECKING:
 
 ENTRIES = 5  # numbers of a state in a table
 SHOWN = 20  # rest states in a table; --json and --out have all
-OUT: dict[str, Any] = {"metavar": "FILE.nc", "help": "Store the result as netCDF."}
-PLOT: dict[str, Any] = {"help": "Draw the result as png, pdf, svg or html (by the extension)."}
-OVERWRITE: dict[str, Any] = {"help": "Replace an existing file or picture. (odesim always replaces a picture that it drew itself.)"}
+RESULT = options(
+    "out overwrite plot as_json quiet",
+    out={"metavar": "FILE.nc", "help": "Store the result as netCDF."},
+    overwrite={"help": "Replace an existing file or picture. (odesim always replaces a picture that it drew itself.)"},
+    plot={"help": "Draw the result as png, pdf, svg or html (by the extension)."},
+)
+"""What becomes of a Dataset, which `answer` takes from the words."""
 
 
 def answer(
-    model: str, compute: Callable[[], "xarray.Dataset"], text: Callable[..., str], words: dict[str, Any]
+    function: str, text: Callable[..., str], words: dict[str, Any], model: str, *arguments: Any, **more: Any
 ) -> tuple["xarray.Dataset", int]:
     """Computes, stores, draws and prints a Dataset; returns it with the exit code.
 
-    text(data, rows on its files): what is printed. words: out, overwrite, plot, as_json and quiet.
+    function: MODULE.NAME in odesim.dynamics, which is called with the model, the arguments, what the words say of a run, and more.
+    text(data, rows on its files): what is printed. words: those of the command, RESULT among them.
     """
     from odesim.plot.files import write_atomically
     from odesim.store.export import write_netcdf
     from odesim.store.paths import check_new_file
 
+    words, request = split(words)
     out, plot = words["out"], words["plot"]
+    if out and out.suffix != ".nc":
+        raise StoreError(f"the result is a netCDF file: name it {out.with_suffix('.nc')}, not {out}")
     if out:
-        check_netcdf_name(out)
         check_new_file(out, overwrite=words["overwrite"])
     check_picture_place(out, plot, overwrite=words["overwrite"])
+    module, _, name = function.rpartition(".")
     with Progress(model, False if words["quiet"] else None):
-        data = compute()
+        data = getattr(import_module(f"odesim.dynamics.{module}"), name)(model, *arguments, **request, **more)
     if out:
         texts = {name: v.astype(object) for name, v in data.items() if v.dtype.kind == "U"}  # of a length of its own: so netCDF takes them
         write_atomically(out, lambda path: write_netcdf(data.assign(texts), path, out))
@@ -63,12 +71,6 @@ def answer(
     elif not words["quiet"]:
         echo(text(data, [(name, str(path)) for name, path in (("stored", out), ("drawn", drawn)) if path]))
     return data, STOPPED if undrawn else DONE
-
-
-def check_netcdf_name(out: Path) -> None:
-    """Raises StoreError for a name that says another format than the one that is written."""
-    if out.suffix != ".nc":
-        raise StoreError(f"the result is a netCDF file: name it {out.with_suffix('.nc')}, not {out}")
 
 
 def split(words: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -95,7 +97,7 @@ def as_object(data: "xarray.Dataset") -> dict[str, Any]:
 @options("params sizes initial file span steps method rtol seed", RUN)
 @options("vary grid zipped members design", ENSEMBLE)
 @click.option("--up-to", "up_to", metavar="INDEX", default="", help="Count states that differ by the order along this index only as one.")
-@options("out overwrite plot as_json quiet", out=OUT, overwrite=OVERWRITE, plot=PLOT)
+@RESULT
 def rest_command(model: str, up_to: str, **words: Any) -> int:
     """Find the states of MODEL at which nothing changes, by Newton's method with the exact Jacobian.
 
@@ -104,16 +106,7 @@ def rest_command(model: str, up_to: str, **words: Any) -> int:
     Invariants keep the value that they have at the start. `odesim ensemble
     --help` explains VALUE and POINTS.
     """
-    shown, request = split(words)
-
-    def compute() -> "xarray.Dataset":
-        from odesim.dynamics.rest import rest
-
-        return rest(
-            model, **{name: value for name, value in request.items() if value or name not in ("vary", "grid", "zipped")}, up_to=up_to
-        )
-
-    data, code = answer(model, compute, rest_text, shown)
+    data, code = answer("rest.rest", rest_text, words, model, up_to=up_to)
     return code if data.sizes["rest"] else STOPPED
 
 
@@ -162,23 +155,15 @@ MISSED = {"failed": "led to no rest state", "outside": "led outside the sets tha
 
 @click.command("lyapunov", short_help="Compute the Lyapunov exponents of a run.")
 @click.argument("model", metavar="MODEL|FILE.py", type=ModelKind())
-@options(
-    "params sizes initial file span steps method rtol seed out overwrite plot as_json quiet", RUN, out=OUT, overwrite=OVERWRITE, plot=PLOT
-)
+@options("params sizes initial file span steps method rtol seed", RUN)
+@RESULT
 def lyapunov_command(model: str, **words: Any) -> int:
     """Compute how fast neighbours of a run of MODEL part, in every direction.
 
     The first tenth of the span does not count: there the run comes to its
     attractor. The error is that of the mean, by 20 parts of the rest.
     """
-    shown, request = split(words)
-
-    def compute() -> "xarray.Dataset":
-        from odesim.dynamics.exponents import lyapunov
-
-        return lyapunov(model, **request)
-
-    return answer(model, compute, exponents_text, shown)[1]
+    return answer("exponents.lyapunov", exponents_text, words, model)[1]
 
 
 def exponents_text(data: "xarray.Dataset", files: list[tuple[str, str]]) -> str:
@@ -208,7 +193,7 @@ class BranchCommand(click.Command):
 @click.argument("range_", metavar="A:B")
 @options("params sizes initial file method rtol seed", RUN)
 @click.option("--up-to", "up_to", metavar="INDEX", default="", help="Follow branches that differ by the order along this index only once.")
-@options("out overwrite plot as_json quiet", out=OUT, overwrite=OVERWRITE, plot=PLOT)
+@RESULT
 def branch_command(model: str, name: str, range_: str, up_to: str, **words: Any) -> int:
     """Follow the rest states of MODEL along PARAMETER from A to B, through folds and onto the branches that cross.
 
@@ -223,14 +208,7 @@ def branch_command(model: str, name: str, range_: str, up_to: str, **words: Any)
     ends = parse_numbers(range_.split(":"), f"the range of {name}")
     if len(ends) != 2:
         raise ParamError(f"the range of {name} is A:B, as in 0:2, not {range_!r}")
-    shown, request = split(words)
-
-    def compute() -> "xarray.Dataset":
-        from odesim.dynamics.branch import branch
-
-        return branch(model, name, (ends[0], ends[1]), **request, up_to=up_to)
-
-    return answer(model, compute, branch_text, shown)[1]
+    return answer("branch.branch", branch_text, words, model, name, (ends[0], ends[1]), up_to=up_to)[1]
 
 
 def orbit_text(lyapunov: float, side: float) -> str:
@@ -271,27 +249,18 @@ TIMES = 8  # times in a table; --json and --out have all
               shell_complete=completed("observables", ending=""))  # fmt: skip
 @click.option("--most", metavar="K", type=Count(1), default=3, help="Keep the K largest eigenvalues of a Hessian; default 3.")
 @options(
-    "params sizes initial file span steps save method rtol seed out overwrite plot as_json quiet",
+    "params sizes initial file span steps save method rtol seed",
     RUN,
     save={"help": "Saved times: N evenly spaced (default 50), N geometrically spaced, or a list (a single time as T1,)."},
-    out=OUT,
-    overwrite=OVERWRITE,
-    plot=PLOT,
 )
+@RESULT
 def spectrum_command(model: str, of: str, most: int, **words: Any) -> int:
     """Compute the eigenvalues of the Jacobian along a run of MODEL, and those of the Hessian of its loss.
 
     Rates are real parts: a mode decays, or grows, by e in the time of 1 by
     its rate. Sharpness is the largest eigenvalue of the Hessian.
     """
-    shown, request = split(words)
-
-    def compute() -> "xarray.Dataset":
-        from odesim.dynamics.spectrum import spectrum
-
-        return spectrum(model, of=of, most=most, **request)
-
-    return answer(model, compute, spectrum_text, shown)[1]
+    return answer("spectrum.spectrum", spectrum_text, words, model, of=of, most=most)[1]
 
 
 def spectrum_text(data: "xarray.Dataset", files: list[tuple[str, str]]) -> str:

@@ -7,7 +7,7 @@ import click
 from odesim.base.backends import RUN
 from odesim.base.errors import ParamError, counted, escaped
 from odesim.base.options import REST
-from odesim.cli.dynamics import OUT, OVERWRITE, PLOT, SHOWN, answer, split
+from odesim.cli.dynamics import RESULT, SHOWN, answer
 from odesim.cli.options import Count, ModelKind, RealKind, options
 from odesim.cli.outcome import STOPPED
 from odesim.cli.tables import number_text, table
@@ -34,14 +34,12 @@ if TYPE_CHECKING:
 @click.option("--starts", metavar="N", type=Count(1), default=4, help="Search from N places; default 4.")
 @click.option("--level", metavar="P", type=RealKind(0.0), default=0.95, help="Level of the intervals; default 0.95.")
 @options(
-    "params sizes initial file span method rtol atol seed out overwrite plot as_json quiet",
+    "params sizes initial file span method rtol atol seed",
     RUN,
     rtol={"help": "Relative tolerance of the runs; default 1e-8."},
     atol={"help": "Absolute tolerance of the runs, of all states or of one; default 1e-10."},
-    out=OUT,
-    overwrite=OVERWRITE,
-    plot=PLOT,
 )
+@RESULT
 def fit_command(model: str, data: str, free: tuple[str, ...], columns: tuple[str, ...], sigma: tuple[str, ...], **words: Any) -> int:
     """Fit parameters and initial values of MODEL to the columns of DATA, by least squares with exact derivatives.
 
@@ -53,16 +51,9 @@ def fit_command(model: str, data: str, free: tuple[str, ...], columns: tuple[str
     from odesim.cli.arguments import once
 
     of_data = {name: words.pop(name) for name in ("time", "starts", "level")}
-    shown, request = split(words)
     deviations = ((name.strip() or REST, as_number(text)) for name, _, text in (part.rpartition("=") for part in sigma))
     of_data |= {"sigma": once("--sigma", deviations) or None, "columns": once("--map", (pair(text, "--map") for text in columns))}
-
-    def compute() -> "xarray.Dataset":
-        from odesim.dynamics.fit import fit
-
-        return fit(model, data, free=read_free(free), **of_data, **request)
-
-    result, code = answer(model, compute, fit_text, shown)
+    result, code = answer("fit.fit", fit_text, words, model, data, free=read_free(free), **of_data)
     return code if result.attrs["status"] == "ok" else STOPPED
 
 

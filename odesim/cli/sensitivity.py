@@ -6,7 +6,7 @@ import click
 
 from odesim.base.backends import ENSEMBLE
 from odesim.base.errors import counted, escaped
-from odesim.cli.dynamics import OUT, OVERWRITE, PLOT, SHOWN, answer, split
+from odesim.cli.dynamics import RESULT, SHOWN, answer
 from odesim.cli.options import Count, ModelKind, completed, options
 from odesim.cli.tables import number_text, table
 
@@ -21,7 +21,6 @@ OF = click.option(
     shell_complete=completed("states", "observables", ending=""),
 )
 COMMON = "params sizes initial file span steps method rtol seed events threads"
-SHOWN_OPTIONS: dict[str, Any] = {"out": OUT, "overwrite": OVERWRITE, "plot": PLOT}
 VARY: dict[str, Any] = {"metavar": "NAME=RANGE", "help": "Vary a parameter or initial value over this range.", "required": True}
 
 
@@ -31,7 +30,7 @@ VARY: dict[str, Any] = {"metavar": "NAME=RANGE", "help": "Vary a parameter or in
 @OF
 @click.option("--samples", metavar="N", type=Count(2), default=1024, help="Points, a power of 2; N (numbers + 2) runs; default 1024.")
 @options(COMMON, ENSEMBLE)
-@options("out overwrite plot as_json quiet", **SHOWN_OPTIONS)
+@RESULT
 def sensitivity_command(model: str, of: str, samples: int, **words: Any) -> int:
     """Split the variance of a result of MODEL by the numbers that cause it.
 
@@ -40,14 +39,7 @@ def sensitivity_command(model: str, of: str, samples: int, **words: Any) -> int:
     `total` what would be left if all others were fixed.
     Derivatives at one place: `odesim integrate --sensitivity`.
     """
-    shown, request = split(words)
-
-    def compute() -> "xarray.Dataset":
-        from odesim.dynamics.global_sensitivity import sensitivity
-
-        return sensitivity(model, of=names_of(of), samples=samples, **request)
-
-    return answer(model, compute, sensitivity_text, shown)[1]
+    return answer("global_sensitivity.sensitivity", sensitivity_text, words, model, of=names_of(of), samples=samples)[1]
 
 
 @click.command("screening", short_help="Find which of many numbers matter at all, by few runs.")
@@ -56,7 +48,7 @@ def sensitivity_command(model: str, of: str, samples: int, **words: Any) -> int:
 @OF
 @click.option("--paths", metavar="R", type=Count(2), default=20, help="Paths of R (numbers + 1) runs; default 20.")
 @options(COMMON, ENSEMBLE)
-@options("out overwrite plot as_json quiet", **SHOWN_OPTIONS)
+@RESULT
 def screening_command(model: str, of: str, paths: int, **words: Any) -> int:
     """Change the numbers of MODEL one after the other, as Morris does, and compare what each changes.
 
@@ -64,14 +56,7 @@ def screening_command(model: str, of: str, paths: int, **words: Any) -> int:
     of two thirds of a range, taken to the whole of it; `spread` is 0 where
     it is the same everywhere.
     """
-    shown, request = split(words)
-
-    def compute() -> "xarray.Dataset":
-        from odesim.dynamics.global_sensitivity import screening
-
-        return screening(model, of=names_of(of), paths=paths, **request)
-
-    return answer(model, compute, sensitivity_text, shown)[1]
+    return answer("global_sensitivity.screening", sensitivity_text, words, model, of=names_of(of), paths=paths)[1]
 
 
 def names_of(text: str) -> list[str]:
