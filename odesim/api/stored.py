@@ -57,8 +57,8 @@ class EnsembleRun:
         """The EnsembleRun of the members in these chunks."""
         attributes = store.attributes
         methods = store.methods(chunks.start * store.chunk, min(chunks.stop * store.chunk, store.count))
-        more |= {"auto": attributes.get("auto", ""), "backend": attributes.get("backend", RunOptions.backend), "methods": methods}
-        more["meanings"] = dict(zip(attributes.get("status_names", ()), attributes.get("status_meanings", ()), strict=False))
+        more |= {"auto": attributes.get("auto", ""), "backend": attributes["backend"], "methods": methods}
+        more["meanings"] = dict(zip(attributes["status_names"], attributes["status_meanings"], strict=False))
         return cls(store.path, attributes["model"], attributes["method"], bool(attributes["lanes"]), tally, **more)
 
     @property

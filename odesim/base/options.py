@@ -336,22 +336,12 @@ _EMPTY: dict[type, dict[str, bool]] = {
 NAMES = tuple(row.name for row in fields(RunOptions))
 OPTIONS: dict[str, Option] = {**_rows(Values), **_rows(RunOptions), **_rows(Work)}
 IN_FILES = ("span", "steps", "save", *NAMES)  # keys of a TOML file above its tables
-LATER = (
-    "backend",
-    "stop_at",
-    "max_step",
-    "first_step",
-    "clock",
-    "halvings",
-)  # that the first versions did not store: they had the defaults
 
 
 def options_of(attributes: Mapping[str, Any]) -> RunOptions:
-    """The options in stored attributes. Raises KeyError where one is missing that every version stores."""
-    values = {name: attributes[name] for name in NAMES if name in attributes or name not in LATER}
-    return RunOptions(
-        **{**values, "atol": _table(values["atol"]), "stop_at": tuple(values.get("stop_at", ())), "strict": bool(values["strict"])}
-    )
+    """The options in stored attributes. Raises KeyError where one is missing."""
+    values = {name: attributes[name] for name in NAMES}
+    return RunOptions(**{**values, "atol": _table(values["atol"]), "stop_at": tuple(values["stop_at"]), "strict": bool(values["strict"])})
 
 
 def pick(table: type, arguments: Mapping[str, Any]) -> Any:

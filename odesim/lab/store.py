@@ -16,7 +16,7 @@ from odesim.lab.training.loop import SEED, TIME, TrainingOptions, Trajectory, ax
 from odesim.lab.training.task import Experiment
 from odesim.store.chunks import create_array, every_chunk_written, open_group
 from odesim.store.paths import RUN_FORMAT, RUN_MARK, RunLock, check_new_run, damage_errors, publish, temporary_path
-from odesim.store.schema import ALL_CHUNKS, FINAL, TRAINING, check_readable_run, inspect_run
+from odesim.store.schema import FINAL, TRAINING, check_readable_run, inspect_run
 from odesim.store.write import to_plain
 
 # of a block of rows, a chunk of each array: large enough that files are few, small enough to wait in memory until it is complete
@@ -78,7 +78,7 @@ class RunSink:
         work = temporary_path(self.path)
         try:
             attributes = {RUN_MARK: RUN_FORMAT, **self.attributes, "states": [], "observables": list(rows), **state}
-            attributes |= {ALL_CHUNKS: True, ROWS: 0, "iteration": 0}
+            attributes |= {ROWS: 0, "iteration": 0}
             group = zarr.create_group(work, zarr_format=3, attributes=to_plain(attributes))
             group.create_group(CHECKPOINT)
             _write_array(group, TIME, times, (TIME,))

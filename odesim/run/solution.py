@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -62,9 +62,9 @@ class Known:
         return self.violations
 
 
-def no_more_times(times: Array) -> dict[str, Array]:
-    """Raises SolveError: a Solution that was pickled has no compiled code to compute more times."""
-    raise SolveError("a copied run knows its saved times only; integrate again with the times you need")
+def no_more_times(how: str, times: Array) -> dict[str, Array]:
+    """Raises SolveError: a Solution that was `copied` by pickle, or `stored`, has no compiled code to compute more times."""
+    raise SolveError(f"a {how} run knows its saved times only; integrate again with the times you need")
 
 
 @readable
@@ -121,7 +121,7 @@ class Solution:
         """The data that pickle keeps: every array, the observables computed; dense() needs compiled code and is left behind."""
         kept = {f.name: getattr(self, f.name) for f in fields(self)}
         seen = Seen(self.t_end, self.observables, self.final_observables)
-        return kept | {"_observe": seen, "_violations": Known(self.invariants), "_again": no_more_times}
+        return kept | {"_observe": seen, "_violations": Known(self.invariants), "_again": partial(no_more_times, "copied")}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Solution:
         """A copy with arrays of its own, which can still compute more times."""

@@ -17,7 +17,7 @@ from odesim.ensembles.ledger import slabs
 from odesim.ensembles.request import Chunk, outputs_from_plain
 from odesim.stepper.codes import STATUSES, UNDONE
 from odesim.store.chunks import check_array_files, chunk_files, every_chunk_written, has_files, open_group
-from odesim.store.manifest import ATTEMPT, COUNTS, LEDGER, POINTS, Manifest, ensemble_attributes, stored_identity
+from odesim.store.manifest import ATTEMPT, COUNTS, LEDGER, POINTS, Manifest, ensemble_attributes
 from odesim.store.paths import damage_errors
 from odesim.store.remote import RemotePath
 from odesim.store.schema import INITIAL, PARAMS, TIME, checked_attributes
@@ -41,9 +41,7 @@ class EnsembleStore:
             extra = [
                 name for names in (*outputs["events"], outputs["ends"], outputs["observed"], outputs["blow_up"]) for name in names if name
             ]
-            # runs of older versions have no method
-            self.counts = [name for name in COUNTS if name in self.attributes.get("ledger", LEDGER)]
-            names = ("status", *self.attributes["states"], *self.counts, ATTEMPT, *self.attributes["labels"].values(), *extra)
+            names = (*LEDGER, *self.attributes["states"], ATTEMPT, *self.attributes["labels"].values(), *extra)
             arrays: dict[str, Any] = {name: self.group[name] for name in names}
             for name, array in arrays.items():
                 if array.shape[:1] != (self.count,) or array.chunks != (self.chunk, *(max(n, 1) for n in array.shape[1:])):
@@ -67,7 +65,7 @@ class EnsembleStore:
             self.design = design.with_shapes({name: array.shape[1:] for name, array in rows.items()})
         # arrays that are written with a chunk: where a file of one is missing, the chunk is computed again
         drawn = [label for label in labels.values() if label not in tables]
-        self.chunk_names = [*self.attributes["states"], *self.counts, *extra, *drawn, ATTEMPT]
+        self.chunk_names = [*self.attributes["states"], *COUNTS, *extra, *drawn, ATTEMPT]
 
     @property
     def writable(self) -> bool:
@@ -99,7 +97,7 @@ class EnsembleStore:
             dims={},
             labels={},
         ).identity()
-        original = stored_identity(self.attributes)
+        original = self.attributes["identity"]
         for name in {**present, **original}:
             if present.get(name) != original.get(name):
                 raise StoreError(
@@ -180,11 +178,10 @@ class EnsembleStore:
         return count
 
     def methods(self, first: int, end: int) -> dict[str, dict[str, int]]:
-        """{status: {method: number of members}} of the done members first to end - 1; empty for runs that do not store methods."""
-        names, statuses = self.attributes.get("method_names", []), self.attributes.get("status_names", [])
+        """{status: {method: number of members}} of the done members first to end - 1."""
+        names, statuses = self.attributes["method_names"], self.attributes["status_names"]
         counts = np.zeros((len(statuses), len(names)), np.int64)
-        started = ((a, b) for a, b, started in self.spans(first, end) if started)
-        for a, b in started if "method" in self.counts else ():
+        for a, b in ((a, b) for a, b, started in self.spans(first, end) if started):
             with damage_errors(self.path):
                 status, method = self.stored_status(a, b), self._small_integers("method", a, b, UNDONE, len(names))
             known = (status >= 0) & (method >= 0)
@@ -211,7 +208,7 @@ class EnsembleStore:
     def chunk_arrays(self, chunk: Chunk) -> dict[str, Array]:
         """{name of a stored array: its part of the chunk, a view}, in the order of writing: the status last."""
         data = {**self.layout.split(chunk.y), **self.outputs.arrays(chunk)}
-        return {**data, **{name: getattr(chunk, name) for name in (*self.counts, "status")}}
+        return {**data, **{name: getattr(chunk, name) for name in (*COUNTS, "status")}}
 
     def read(self, first: int, end: int) -> Chunk:
         chunk = self.outputs.chunk(end - first, len(self.times), self.layout.size)

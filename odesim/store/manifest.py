@@ -13,7 +13,7 @@ import numpy as np
 
 from odesim.base.arrays import Array, Layout
 from odesim.base.errors import ParamError, StoreError
-from odesim.base.options import RunOptions
+from odesim.base.options import NAMES
 from odesim.ensembles.design import Design, Points, Table
 from odesim.ensembles.request import Outputs
 from odesim.stepper.codes import UNDONE
@@ -60,7 +60,7 @@ class Manifest:
         """{name: digest} of everything that determines the results; resume needs all of it equal."""
         digests = {"observables": digest_text(list(self.outputs.observe)), "max_events": digest_text(self.outputs.max_events)}
         digests |= option_digests(self.attributes)  # before the kernel, which follows from them
-        digests |= {key: digest_text(to_plain(self.attributes[key])) for key in IDENTITY if key in self.attributes}
+        digests |= {key: digest_text(to_plain(self.attributes[key])) for key in IDENTITY}
         if "added_events" in self.attributes:
             digests["added events"] = digest_text(list(self.attributes["added_events"]))
         digests["saved times"] = digest([self.times])
@@ -92,13 +92,8 @@ def digest_text(value: Any) -> str:
 
 def option_digests(attributes: Mapping[str, Any]) -> dict[str, str]:
     """{option: digest} of a run with these attributes."""
-    values = {name: attributes.get(name, default) for name, default in RunOptions().numbers().items()}
+    values = {name: attributes[name] for name in NAMES}
     return {name: digest_text(to_plain(int(value) if isinstance(value, bool) else value)) for name, value in values.items()}
-
-
-def stored_identity(attributes: Mapping[str, Any]) -> dict[str, str]:
-    """The identity of a stored run with these attributes; a run of an older version names fewer options."""
-    return {**option_digests(attributes), **attributes["identity"]}
 
 
 def ensemble_attributes(path: str | Path) -> dict[str, Any]:
@@ -112,7 +107,7 @@ def ensemble_attributes(path: str | Path) -> dict[str, Any]:
 
 def check_same_ensemble(path: Path, identity: Mapping[str, str]) -> None:
     """Raises ParamError where the ensemble stored at path is another one, with the first thing that differs."""
-    old = stored_identity(ensemble_attributes(path))
+    old = ensemble_attributes(path)["identity"]
     for name in {"backend": "", "added events": "", **identity, **old}:  # the first two: with others the kernel is another, too
         if identity.get(name) != old.get(name):
             raise ParamError(f"{path} holds another ensemble: its {name} {'differ' if name.endswith('s') else 'differs'}")

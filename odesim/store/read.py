@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from odesim.base.datasets import register
 from odesim.base.errors import StoreError
 from odesim.base.parsing import readable
 from odesim.ensembles.design import part_kinds
-from odesim.run.solution import Known, Seen, Solution
+from odesim.run.solution import Known, Seen, Solution, no_more_times
 from odesim.stepper.occurrences import BELOW, Events
 from odesim.store.chunks import open_group
 from odesim.store.paths import damage_errors
@@ -113,17 +114,16 @@ def read_solution(path: str | Path) -> Solution:
 
 
 def _solution(path: str | Path, run: xr.Dataset) -> Solution:
-    initial = group_arrays(path, INITIAL)
     attributes = {
         **run.attrs,
-        INITIAL: initial or run.attrs.get(INITIAL, {}),
+        INITIAL: group_arrays(path, INITIAL),
         PARAMS: _params(path, run.attrs[PARAMS]),
         EVENTS: _events(path, run.attrs[EVENTS]),
     }
     fields = {name: attributes.pop(name) for name in ("model", "method", "backend", "status", "message", "t_end", "stats")}
     states, observables = attributes.pop("states"), attributes.pop("observables")
     events = attributes.pop(EVENTS)
-    idle = attributes.pop("not_applicable", [])
+    idle = attributes.pop("not_applicable")
     worst = {name: np.nan if value is None and name not in idle else value for name, value in attributes.pop("invariants").items()}
     ends = group_arrays(path, FINAL)
     rows = {name: run[name].values for name in observables}
@@ -138,13 +138,9 @@ def _solution(path: str | Path, run: xr.Dataset) -> Solution:
         attrs=attributes,
         _observe=observables_seen,
         _violations=Known(worst),
-        _again=_refuse_new_times,
+        _again=partial(no_more_times, "stored"),
         **fields,
     )
-
-
-def _refuse_new_times(*_: Any) -> dict[str, Any]:
-    raise StoreError("a stored run knows its saved times only; integrate again with the times you need")
 
 
 def _events(path: str | Path, attributes: Mapping[str, Any]) -> dict[str, Sequence[Mapping[str, Any]]]:

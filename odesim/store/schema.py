@@ -24,8 +24,6 @@ TIME, SEED, MEMBER = "time", "seed", "member"
 PARAMS, INITIAL, EVENTS, FINAL = "params", "initial", "events", "final values"  # groups inside a run
 INCOMPLETE = "incomplete"
 CHUNK_FILES = "chunk_files"  # attribute: {array: number of its chunk files}, without those of nothing but the fill value
-ALL_CHUNKS = "all_chunks"  # attribute: every chunk of the rows that are written has a file
-NO_OUTPUTS: dict[str, Any] = {"events": [], "most": 8, "ends": [], "observed": [], "observe": [], "blow_up": []}
 MAX_ABSENT = 1 << 28  # bytes of arrays without files, which zarr would fill with one number: no run of odesim lacks more
 
 
@@ -114,7 +112,6 @@ ATTEMPT = {
     "step": (None, float),
 }
 OPTIONS: dict[str, Any] = {
-    "ref": (None, str),
     "time_unit": str,
     "sizes": {str: int},
     "span": of_length(float, 2),
@@ -127,47 +124,44 @@ OPTIONS: dict[str, Any] = {
     "strict": bool,
     "kernel": str,
     "versions": {str: str},
-    "auto": (None, str),
     "clock": str,
-    "backend": str,
     "stop_at": [float],
     "max_step": (None, float),
     "first_step": (None, float),
+    "halvings": int,
 }
 # attributes that must be there, and those that may be
+ALWAYS: dict[str, Any] = {"model": str, "method": str, "backend": str, "states": array_names, "observables": array_names}
 REQUIRED: dict[str, dict[str, Any]] = {
     INTEGRATION: {
-        "model": str,
-        "method": str,
-        "backend": str,
+        **ALWAYS,
         "status": str,
         "message": str,
         "t_end": float,
         "stats": {str: (None, float)},
-        "states": array_names,
-        "observables": array_names,
         "params": {str: object},
         "events": {str: (DIGEST, [OCCURRENCE])},
         "invariants": {str: (None, float)},
+        "not_applicable": [str],
+        CHUNK_FILES: {str: int},
     },
     ENSEMBLE: {
-        "model": str,
+        **ALWAYS,
+        **OPTIONS,
         "members": positive,
         "chunk": positive,
         "design": [(RANDOM, SPREAD, POINTS, TABLE)],
         "labels": {str: array_name},
-        "sizes": {str: int},
-        "span": of_length(float, 2),
-        "method": str,
         "attempts": attempts,
         "identity": {str: str},
-        "states": array_names,
-        "observables": array_names,
-        "kernel": str,
         "lanes": bool,
-        "seed": int,
         "kept": OUTPUTS,
+        "ledger": array_names,
+        "coordinates": str,
+        "sensitivities": [str],
         "status_names": [str],
+        "status_meanings": [str],
+        "method_names": [str],
     },
     TRAINING: {
         "task": str,
@@ -194,9 +188,10 @@ REQUIRED: dict[str, dict[str, Any]] = {
 OPTIONAL: dict[str, dict[str, Any]] = {
     INTEGRATION: {
         **OPTIONS,
-        "not_applicable": [str],
+        "ref": (None, str),
+        "auto": str,
         "initial": {str: object},
-        "sensitivities": ({str: {str: str}}, [str]),
+        "sensitivities": {str: {str: str}},
         "added_events": [str],
         "event_docs": {str: str},
         "jumps": {str: {str: str}},
@@ -207,17 +202,12 @@ OPTIONAL: dict[str, dict[str, Any]] = {
         "even": positive,
         "blow_up_error": float,
         "incomplete": str,
-        "chunk_files": {str: int},
     },
     ENSEMBLE: {
-        **OPTIONS,
-        "sensitivities": [str],
+        "ref": (None, str),
+        "auto": str,
         "added_events": [str],
         "event_docs": {str: str},
-        "ledger": array_names,
-        "coordinates": str,
-        "status_meanings": [str],
-        "method_names": [str],
     },
     TRAINING: {
         "dtype": DTYPE,
@@ -231,7 +221,6 @@ OPTIONAL: dict[str, dict[str, Any]] = {
         "identity": {str: str},
         "stats": {str: (None, float)},
         "bad": {str: int},
-        "all_chunks": bool,
     },
 }
 
@@ -313,8 +302,6 @@ def checked_attributes(path: Path) -> dict[str, Any]:
         raise StoreError(f"{path} is damaged: its zarr.json is none of a run")
     if attributes[RUN_MARK] != RUN_FORMAT:
         raise StoreError(f"{path} has the run format {str(attributes[RUN_MARK])[:20]!r}, and this odesim reads {RUN_FORMAT}")
-    if kind_of_attributes(attributes) == ENSEMBLE:
-        attributes.setdefault("kept", dict(NO_OUTPUTS))  # of a run from before there was such a thing
     check_attributes(path, attributes)
     return attributes
 
@@ -345,18 +332,18 @@ def check_run_arrays(run: StoredRun) -> None:
 def least_files(run: StoredRun, name: str, facts: ArrayFacts) -> int:
     """Number of chunk files that an array has at least. zarr reads a chunk whose file is missing as the fill value, without an error.
 
-    0 where nothing tells: runs of older versions have no file for a chunk of nothing but the fill value. An ensemble has a ledger.
+    An ensemble has a ledger.
     """
     attributes = run.attributes
     if run.kind == INTEGRATION:
-        return int(attributes[CHUNK_FILES].get(name, 0)) if CHUNK_FILES in attributes else facts.count() * (name == TIME)
-    if run.kind == TRAINING and name == TIME:
+        return int(attributes[CHUNK_FILES].get(name, 0))
+    if run.kind == ENSEMBLE:
+        return 0
+    if name == TIME:
         return facts.count() if facts.count(attributes["rows"]) and facts.shape != (1,) else 0  # the only time of one row is the fill value
-    if run.kind == TRAINING and attributes.get(ALL_CHUNKS):
-        if TIME in facts.dims:
-            return facts.count(attributes["rows"], facts.dims.index(TIME))
-        return facts.count() if attributes["status"] != "running" else 0  # what is written at the end
-    return 0
+    if TIME in facts.dims:
+        return facts.count(attributes["rows"], facts.dims.index(TIME))
+    return facts.count() if attributes["status"] != "running" else 0  # what is written at the end
 
 
 def _is_folder(path: Path) -> bool:
