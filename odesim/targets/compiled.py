@@ -12,7 +12,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sympy import Expr, IndexedBase, Symbol
+from sympy import Expr
 
 from odesim.base.arrays import Array, Layout, check_dtype
 from odesim.base.backends import RUN, Backend, find_backend
@@ -24,6 +24,7 @@ from odesim.ir.lowering import derivative, index_ranges
 from odesim.ir.passes import lower, lower_expressions
 from odesim.ir.program import Program
 from odesim.ir.sizes import extents
+from odesim.symbolic.indices import array_at
 from odesim.symbolic.parts import all_names, free_in_order
 from odesim.symbolic.system import System
 from odesim.targets.native import load_native
@@ -44,8 +45,7 @@ from odesim.targets.numba_text import Kernel
 from odesim.targets.numpy_text import ArrayFunction
 
 if TYPE_CHECKING:
-    from odesim.ir.linear_systems import Jacobian
-    from odesim.targets.linearization import BoundLinear, Linearization
+    from odesim.targets.linearization import Linearization
 
 STAGE = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_double, *[ctypes.c_int64] * 7)
 COMBINE = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 9)
@@ -53,12 +53,8 @@ COMBINE = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 9)
 
 def _values_program(stem: str, expressions: Sequence[Expr], system: System) -> Program:
     """The Program of expressions of a System, with an output for each: stem0, stem1, ..."""
-    outputs = {}
-    for n, e in enumerate(expressions):
-        free = free_in_order(e, system.axes)
-        base = IndexedBase(f"{stem}{n}", shape=tuple(system.axes[i] for i in free))
-        outputs[base[free] if free else Symbol(f"{stem}{n}", real=True)] = e
-    return lower_expressions(outputs, system.axes)
+    axes = system.axes
+    return lower_expressions({array_at(f"{stem}{n}", free_in_order(e, axes), axes): e for n, e in enumerate(expressions)}, axes)
 
 
 def _shapes_of(expressions: Sequence[Expr], system: System) -> tuple[tuple[Expr, ...], ...]:
@@ -84,6 +80,11 @@ class CompiledValues:
         return self.make()
 
     @cached_property
+    def arrays(self) -> ArrayFunction:
+        """The values as a function of whole arrays."""
+        return ArrayFunction(self.program)
+
+    @cached_property
     def text(self) -> ModuleText:
         """The generated module and the entries of its address table."""
         system, kernel = self.system, Kernel(f"find_{self.stem}", self.system, self.program, self.dtype)
@@ -100,16 +101,6 @@ class CompiledValues:
     def bind(self, sizes: Mapping[str, int], params: Mapping[str, Any], layout: Layout) -> "BoundValues":
         """The function with sizes and parameters. layout: of the states."""
         return BoundValues(self, dict(sizes), dict(params), layout)
-
-
-@dataclass(frozen=True)
-class CompiledLaws(CompiledValues):
-    """The invariants of a System."""
-
-    @cached_property
-    def arrays(self) -> ArrayFunction:
-        """The invariants as a function of whole arrays."""
-        return ArrayFunction(self.program)
 
 
 @dataclass(frozen=True)
@@ -212,11 +203,6 @@ class CompiledRHS:
         return load(self.text, self._stem)
 
     @cached_property
-    def tangent(self) -> "CompiledRHS":
-        """The compiled System of the state and a direction w: the second half of its right-hand side is J w."""
-        return CompiledRHS(jvp(self.system), self.backend, self.dtype, self.strict)
-
-    @cached_property
     def linear(self) -> "Linearization":
         """The derivatives df/dy and df/dt of the right-hand side."""
         from odesim.targets.linearization import Linearization  # only stiff methods need it
@@ -224,10 +210,10 @@ class CompiledRHS:
         return Linearization(self.system, self.program)
 
     @cached_property
-    def laws(self) -> CompiledLaws:
+    def laws(self) -> CompiledValues:
         """The System's invariants, compiled on first use."""
         expressions = [law.expr for law in self.system.invariants]
-        return CompiledLaws(self.system, self.dtype, self.strict, "laws", lambda: _values_program("law", expressions, self.system))
+        return CompiledValues(self.system, self.dtype, self.strict, "laws", lambda: _values_program("law", expressions, self.system))
 
     @cached_property
     def slopes(self) -> tuple[CompiledValues, ...]:
@@ -376,33 +362,6 @@ class BoundNumba:
     def __call__(self, t: float, y: Array, out: Array) -> None:
         """Writes f(t, y) into out (n,); y (n,) and out are C-contiguous arrays of the system's dtype."""
         self._call(t, y.ctypes.data, out.ctypes.data)
-
-    def jvp(self, t: float, y: Array, w: Array, out: Array) -> None:
-        """Writes J(t, y) w into out (n,): the derivative of the right-hand side along w (n,)."""
-        both = np.concatenate([y, w])
-        rates = np.empty_like(both)
-        self._tangent(t, both, rates)
-        out[...] = rates[len(y) :]
-
-    def vjp(self, t: float, y: Array, u: Array, out: Array) -> None:
-        """Writes J(t, y)^T u into out (n,), for u (n,), with numpy."""
-        split = self.layout.split
-        outputs = self.compiled.transposed(self.sizes, {**self.params, **split(y), **{f"u_{n}": a for n, a in split(u).items()}, "t": t})
-        for name, view in split(out).items():
-            view[...] = outputs[f"d_u_{name}"]
-
-    def jacobian(self, t: float, y: Array) -> "Jacobian":
-        """The Jacobian J(t, y) in float64, in its cheapest form. Raises CodegenError where it is too large."""
-        return self._linear.jacobian(t, y)
-
-    @cached_property
-    def _linear(self) -> "BoundLinear":
-        return self.compiled.linear.bind(self.sizes, self.params, self.layout)
-
-    @cached_property
-    def _tangent(self) -> "BoundNumba":
-        bound: BoundNumba = self.compiled.tangent.bind(self.sizes, self.params)
-        return bound
 
     def check(self) -> None:
         """Does nothing: compiled code raises no exception."""

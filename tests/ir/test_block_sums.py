@@ -9,6 +9,7 @@ from sympy import KroneckerDelta, S, Sum, exp, tanh
 from odesim.ir.passes import lower
 from odesim.symbolic import IndexedBase, Param, System, at, index, over, sensitivities, sizes
 from odesim.targets.compiled import compile_system
+from tests.support.products import backward, jacobian
 from tests.support.systems import REAL, SOURCE
 
 (i, j, g), (D, B) = index("i j g"), sizes("D B")
@@ -55,6 +56,5 @@ def test_values_and_cost(what: str) -> None:
     bound(0.0, y, out)
     np.testing.assert_allclose(out, f(y, w), rtol=1e-13)
     J = np.array([f(y + 1e-6 * e, w) - f(y - 1e-6 * e, w) for e in np.eye(5)]).T / 2e-6
-    np.testing.assert_allclose(bound.jacobian(0.0, y).dense(), J, atol=1e-8)  # the rounding of differences
-    bound.vjp(0.0, y, u, out)
-    np.testing.assert_allclose(out, u @ J, atol=1e-8)
+    np.testing.assert_allclose(jacobian(bound, 0.0, y).dense(), J, atol=1e-8)  # the rounding of differences
+    np.testing.assert_allclose(backward(bound, 0.0, y, u), u @ J, atol=1e-8)

@@ -12,6 +12,7 @@ from odesim.ir.derive import jvp
 from odesim.symbolic import IndexedBase, System, index, over, sizes
 from odesim.targets.compiled import compile_system, extents
 from odesim.targets.numpy_text import ArrayFunction
+from tests.support.products import backward, forward
 from tests.support.systems import SOURCE, SYSTEMS, Numbers, numbers, param
 
 EACH = pytest.mark.parametrize("system", SYSTEMS.values(), ids=lambda s: s.name)
@@ -62,17 +63,15 @@ def test_vjp_is_the_transpose(system):
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", ["softmax", "gathered"])
 def test_a_bound_system_has_both_products(name, dtype):
-    """rhs.jvp is J w on whole arrays, and <u, J w> = <J^T u, w> through rhs.jvp and rhs.vjp; only rounding differs."""
+    """The compiled J w is that on whole arrays, and <u, J w> = <J^T u, w>; only rounding differs."""
     system, rounding = SYSTEMS[name], 1e-12 if dtype == "float64" else 1e-5
     x, rng = numbers(system), np.random.default_rng(4)
     bound = compile_system(system, dtype=dtype).bind(x.sizes, x.params)
     y, (u, w) = bound.layout.join(x.states, dtype), rng.normal(size=(2, bound.layout.size)).astype(dtype)
-    forward, back = np.full((2, y.size), np.nan, dtype)
-    bound.jvp(0.3, y, w, forward)
-    bound.vjp(0.3, y, u, back)
+    there, back = forward(bound, 0.3, y, w), backward(bound, 0.3, y, u)
     want = product(system, x, y.astype(float), w.astype(float))
-    np.testing.assert_allclose(forward, want, rtol=10 * rounding, atol=rounding * np.abs(want).max())
-    assert float(u @ forward) == pytest.approx(float(back @ w), rel=rounding, abs=rounding * float(np.abs(u) @ np.abs(forward)))
+    np.testing.assert_allclose(there, want, rtol=10 * rounding, atol=rounding * np.abs(want).max())
+    assert float(u @ there) == pytest.approx(float(back @ w), rel=rounding, abs=rounding * float(np.abs(u) @ np.abs(there)))
 
 
 @pytest.mark.parametrize("name", ["b_r0", "b_r1", "m_b1", "k_b1", "r0", "r1", "hole0"])

@@ -12,6 +12,7 @@ from odesim.ir.sparse_jacobian import SparseChain
 from odesim.symbolic import IndexedBase, Param, System, logsumexp, over, softmax, time
 from odesim.targets.compiled import compile_system
 from odesim.targets.linearization import BoundLinear
+from tests.support.products import jacobian
 from tests.support.systems import REAL, SOURCE, K, M, j, k, l, m, numbers
 from tests.support.systems import SYSTEMS as COMMON
 
@@ -230,5 +231,5 @@ def test_bound_system_has_it():
     given = numbers(SYSTEMS["softmax"])
     linear = bound(SYSTEMS["softmax"], given.sizes, given.params)
     y = linear.layout.join(given.states)
-    ours = compile_system(SYSTEMS["softmax"]).bind(given.sizes, given.params).jacobian(0.3, y)
+    ours = jacobian(compile_system(SYSTEMS["softmax"]).bind(given.sizes, given.params), 0.3, y)
     assert np.array_equal(ours.dense(), linear.jacobian(0.3, y).dense())

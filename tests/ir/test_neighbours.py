@@ -18,6 +18,7 @@ from odesim.targets import linearization
 from odesim.targets.compiled import CompiledRHS, compile_system
 from odesim.targets.numpy_text import evaluate
 from odesim.transforms.clock import rate_direction
+from tests.support.products import backward, forward, jacobian
 from tests.support.systems import SOURCE, param
 
 (i, j), (N,) = index("i j"), sizes("N")
@@ -80,19 +81,16 @@ def test_jacobian(kind: str, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Dense, sparse, and both products are central differences: 1e-6^2 of truncation and 1e-16/1e-6 of rounding leave 1e-8."""
     y, w = np.random.default_rng(n).normal(size=(2, 4 * n))
     differences = np.array([by_padding(kind, y + 1e-6 * e, 0.7) - by_padding(kind, y - 1e-6 * e, 0.7) for e in np.eye(4 * n)]).T / 2e-6
-    out = np.empty(4 * n)
-    np.testing.assert_allclose(compiled(kind, "numpy").bind({"N": n}, {"c": 0.7}).jacobian(0.0, y).dense(), differences, atol=1e-7)
+    np.testing.assert_allclose(jacobian(compiled(kind, "numpy").bind({"N": n}, {"c": 0.7}), 0.0, y).dense(), differences, atol=1e-7)
     monkeypatch.setattr(linearization, "MOST_DENSE", 0)
     bound = compiled(kind, "numpy").bind({"N": n}, {"c": 0.7})
-    J = bound.jacobian(0.0, y)
+    J = jacobian(bound, 0.0, y)
     assert isinstance(J, Sparse)
     np.testing.assert_allclose(J.dense(), differences, atol=1e-7)
     x = J.solver(50.0)(w)
     np.testing.assert_allclose(50.0 * x - J @ x, w, rtol=1e-12)
-    bound.jvp(0.0, y, w, out)
-    np.testing.assert_allclose(out, differences @ w, atol=1e-6)
-    bound.vjp(0.0, y, w, out)
-    np.testing.assert_allclose(out, w @ differences, atol=1e-6)
+    np.testing.assert_allclose(forward(bound, 0.0, y, w), differences @ w, atol=1e-6)
+    np.testing.assert_allclose(backward(bound, 0.0, y, w), w @ differences, atol=1e-6)
 
 
 def test_a_sparse_jacobian_is_found() -> None:
@@ -106,7 +104,7 @@ def test_a_sparse_jacobian_is_found() -> None:
     run = odesim.integrate(only, method="rodas5p", backend="numpy", initial={"heat": mode}, params={"c": 0.1}, span=(0, 1), rtol=1e-8)
     rate = 0.1 * (2 * n * np.sin(np.pi / 2 / (n + 1))) ** 2
     np.testing.assert_allclose(run.y["heat"][-1], np.exp(-rate) * mode, atol=1e-7)  # 10 * rtol
-    assert len(compile_system(only, backend="numpy").bind({"N": n}, {"c": 0.1}).jacobian(0.0, mode).entries) == 3 * n - 2
+    assert len(jacobian(compile_system(only, backend="numpy").bind({"N": n}, {"c": 0.1}), 0.0, mode).entries) == 3 * n - 2
 
 
 def test_a_ring_conserves() -> None:
@@ -294,7 +292,7 @@ def test_a_constant_beyond_the_end_has_no_slope(what: str) -> None:
     more: dict[str, Any] = {"source": SOURCE, "axes": {i: N}, "params": (param(c),), "sizes": {N: 4}, "initial": {heat[i]: 0.5}}
     s = System(name="test.singular", equations={heat[i]: equation + 0 * c}, boundary={i: "zero", j: "zero"}, **more)
     flow = gradient_flow(over(Sum, equation, (i, N)), {heat[i]: -1}, boundary={i: "zero", j: "zero"})
-    y, w, out = np.array([0.5, 0.7, 0.3, 0.9]), np.array([0.2, -1.0, 0.6, 0.4]), np.empty(4)
+    y, w = np.array([0.5, 0.7, 0.3, 0.9]), np.array([0.2, -1.0, 0.6, 0.4])
 
     def right(y: np.ndarray) -> np.ndarray:
         if by_hand is None:
@@ -304,9 +302,8 @@ def test_a_constant_beyond_the_end_has_no_slope(what: str) -> None:
 
     J = np.array([right(y + 1e-6 * e) - right(y - 1e-6 * e) for e in np.eye(4)]).T / 2e-6
     bound = compile_system(s, backend="numpy").bind({"N": 4}, {"c": 0.7})
-    np.testing.assert_allclose(bound.jacobian(0.0, y).dense(), J, atol=1e-7)
-    bound.vjp(0.0, y, w, out)
-    np.testing.assert_allclose(out, w @ J, atol=1e-7)
+    np.testing.assert_allclose(jacobian(bound, 0.0, y).dense(), J, atol=1e-7)
+    np.testing.assert_allclose(backward(bound, 0.0, y, w), w @ J, atol=1e-7)
     values = {"heat": y, "w_heat": w, "c": 0.7, "t": 0.0}
     np.testing.assert_allclose(compile_system(jvp(s), backend="numpy").arrays({"N": 4}, values)["d_w_heat"], J @ w, atol=1e-7)
     descent = compile_system(System(name="test.flow", equations=flow, **more), backend="numpy")
@@ -344,7 +341,7 @@ def test_a_grid_in_the_plane() -> None:
         initial={u[a, b]: start},
         boundary={a: "periodic", b: "periodic"},
     )
-    J = compile_system(grid).bind({"n": 20}, {}).jacobian(0.0, np.zeros(400))
+    J = jacobian(compile_system(grid).bind({"n": 20}, {}), 0.0, np.zeros(400))
     assert isinstance(J, Sparse) and len(J.entries) == 5 * 400
     run = odesim.integrate(grid, sizes={"n": 20}, span=(0.0, 0.01), method="rodas5p", rtol=1e-8, atol=1e-10)
     turns = 2 * np.pi * np.arange(20) / 20

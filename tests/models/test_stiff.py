@@ -12,6 +12,7 @@ from odesim.targets.compiled import compile_system
 from tests.ir.test_jacobian import bound, every_form, right_side
 from tests.models.test_generated import near_start
 from tests.support.models import CHEAPEST_FIRST
+from tests.support.products import jacobian
 
 METHODS = pytest.mark.parametrize("method", ["rodas4", "rodas5p"])
 
@@ -72,7 +73,7 @@ def test_many_states():
     mu = np.linspace(1, 4, M)
     run = odesim.integrate("joma.nonlinear_softmax", params={"mu": mu}, span=(0.0, 1.0 * M), method="rodas5p")
     compiled = compile_system(load_model("joma.nonlinear_softmax"))
-    J = compiled.bind(run.attrs["sizes"], run.attrs["params"]).jacobian(0.0, run.y["v"][-1])
+    J = jacobian(compiled.bind(run.attrs["sizes"], run.attrs["params"]), 0.0, run.y["v"][-1])
     assert isinstance(J, Structured) and J.U.shape == (M, 1)
     assert run.ok and run.stats["steps"] + run.stats["rejected"] < 100
     off = load_model("joma.nonlinear_softmax").closed_forms[0].function

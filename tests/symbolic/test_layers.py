@@ -15,6 +15,7 @@ from odesim.display.formulas import definitions_text, equations_text
 from odesim.ir.passes import lower
 from odesim.symbolic import IndexedBase, Invariant, Param, System, at, gradient_flow, index, layers, over, sensitivities, sizes, time
 from odesim.targets.compiled import compile_system
+from tests.support.products import backward, jacobian
 from tests.support.systems import REAL, SOURCE
 
 (a, b, i, j, k, n), (C, D, N) = index("a b i j k n"), sizes("C D N")
@@ -84,7 +85,7 @@ def test_everything_grows_in_line_with_the_depth(what: str) -> None:
 def test_gradient_flow(what: str, depth: int) -> None:
     """The equations are minus the differences of the loss; the Jacobian and its transposed product are those of the equations."""
     s, (given, y) = flow(depth, what), numbers(depth)
-    compiled, out = compile_system(s, backend="numpy"), np.empty(len(y))
+    compiled = compile_system(s, backend="numpy")
     bound, layout = compiled.bind(GIVEN, given), compiled.layout(GIVEN)
 
     def rates(y: np.ndarray) -> np.ndarray:
@@ -93,9 +94,8 @@ def test_gradient_flow(what: str, depth: int) -> None:
 
     np.testing.assert_allclose(rates(y), -central(lambda y: loss_of(what, given, y), y), atol=1e-7)
     J, u = central(rates, y).T, np.random.default_rng(9).normal(size=len(y))
-    np.testing.assert_allclose(bound.jacobian(0.0, y).dense(), J, atol=1e-6)
-    bound.vjp(0.0, y, u, out)
-    np.testing.assert_allclose(out, u @ J, atol=1e-6)
+    np.testing.assert_allclose(jacobian(bound, 0.0, y).dense(), J, atol=1e-6)
+    np.testing.assert_allclose(backward(bound, 0.0, y, u), u @ J, atol=1e-6)
 
 
 @pytest.mark.slow
