@@ -19,7 +19,7 @@ from odesim.symbolic.functions import Share, Weighted, XLogY
 from odesim.symbolic.indices import IndexedBase
 from odesim.symbolic.layered import Layer, Value, layers_in
 from odesim.symbolic.parts import Definition, GradientFlow, Key, all_expressions, all_names, free_in_order
-from odesim.symbolic.reductions import REDUCTIONS, BoundIndex, Shift, extent_of, triangle, unevaluated
+from odesim.symbolic.reductions import REDUCTIONS, BoundIndex, Shift, inside, triangle, unevaluated
 
 Table = dict[Expr, Expr]
 
@@ -351,10 +351,7 @@ class _Writing:
             table, named = self._terms(e, scope)
             return sp.Add(*named, *(number * self(term, scope) for term, number in table.items()))
         if isinstance(e, BINDING):
-            inner = dict(scope)
-            for k, low, high in reversed(e.limits):
-                inner[k] = extent_of(low, high, inner)
-            return unevaluated(type(e), self(e.function, inner), e.limits)
+            return unevaluated(type(e), self(e.function, inside(e.limits, scope)), e.limits)
         logarithm = log_of_sum(e)
         if isinstance(logarithm, LogSumExp):
             return self(logarithm, scope)

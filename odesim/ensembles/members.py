@@ -18,12 +18,12 @@ from odesim.base.errors import ModelError, ParamError, failure_text
 from odesim.inputs.bind import Numbers, bind, check_domain, check_name, check_numbers, check_rule
 from odesim.inputs.schema import Extent, Formula, Place, Rule, Schema, make_extent, make_schema
 from odesim.ir.passes import lower_expressions
-from odesim.symbolic.indices import base_name, index, time
+from odesim.symbolic.indices import array_at, base_name, index, time
 from odesim.symbolic.indices import sizes as size_symbols
 from odesim.symbolic.layered import Layer, names_read
 from odesim.symbolic.reductions import at
 from odesim.symbolic.system import System
-from odesim.targets.numpy_text import ArrayFunction, value_at
+from odesim.targets.numpy_text import ArrayFunction
 from odesim.transforms.noise import MEMBER as NOISE_MEMBER
 
 (MEMBER,), (MEMBERS,) = index("_member"), size_symbols("_members")  # no name of a model begins with _
@@ -64,7 +64,7 @@ def _batch_function(
     a*x[m]  ->  a[_member]*x[_member, m] where both differ between members
     """
     extents = {MEMBER: MEMBERS, **dict(axes)}
-    program = lower_expressions({value_at((MEMBER, *indices), extents): _with_member_index(expr, varying)}, extents)
+    program = lower_expressions({array_at("_value", (MEMBER, *indices), extents): _with_member_index(expr, varying)}, extents)
     loops = {tuple(i for i in s.loops if i != MEMBER) for s in program.statements()}
     return ArrayFunction(program, products=False), tuple(tuple(make_extent(program.extents[i]) for i in space) for space in loops)
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 import sympy as sp
-from sympy import IndexedBase, Symbol
 
 from odesim.base.errors import CodegenError
 from odesim.display.formulas import definitions_text, equations_text
 from odesim.exchange.numbers import Defaults, check_few
 from odesim.ir.passes import lower, lower_expressions
 from odesim.ir.program import Program
+from odesim.symbolic.indices import array_at
 from odesim.symbolic.parts import free_in_order
 from odesim.symbolic.system import System
 from odesim.targets.expressions import Tree
@@ -139,9 +139,8 @@ def _observables(system: System, library: Library, called: set[str]) -> tuple[tu
         if name in left:
             continue
         # each by itself first: one that the library cannot compute is left out, and not the others with it
-        free = free_in_order(e, system.axes)
         place = f"_seen{len(names)}"
-        key = IndexedBase(place, shape=tuple(system.axes[i] for i in free))[free] if free else Symbol(place, real=True)
+        key = array_at(place, free_in_order(e, system.axes), system.axes)
         try:
             _function(system, lower_expressions({key: e}, system.axes), "_", library, set(called))
         except CodegenError:

@@ -14,12 +14,12 @@ from odesim.base.errors import SpecError
 from odesim.base.memo import IdentityKey, Memo
 from odesim.ir.passes import lower_expressions
 from odesim.symbolic.assumptions import assumed_intervals
-from odesim.symbolic.indices import base_name
+from odesim.symbolic.indices import array_at, base_name
 from odesim.symbolic.layered import names_read
 from odesim.symbolic.parts import Constraint, Param, all_expressions, domain_text, free_in_order, key_indices, required_arguments
 from odesim.symbolic.reductions import subexpressions
 from odesim.symbolic.system import System
-from odesim.targets.numpy_text import ArrayFunction, value_at
+from odesim.targets.numpy_text import ArrayFunction
 
 # sympy decides about one number at a time, thousands of times slower than numpy compares an array, and an ensemble has 10^7 of them: so a
 # set becomes comparisons of arrays, once for each System. A set without such a form is still decided by sympy.
@@ -256,5 +256,5 @@ def _rule(s: System, c: Constraint) -> Rule:
 
 
 def _formula(s: System, expr: Expr, indices: tuple[Symbol, ...]) -> Formula:
-    function = ArrayFunction(lower_expressions({value_at(indices, s.axes): expr}, s.axes), products=False)
+    function = ArrayFunction(lower_expressions({array_at("_value", indices, s.axes): expr}, s.axes), products=False)
     return Formula(expr, indices, function, tuple(make_extent(s.axes[i]) for i in indices))

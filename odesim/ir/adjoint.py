@@ -12,7 +12,7 @@ from odesim.ir.derive import directional_derivative, twin_name
 from odesim.ir.lowering import Lowering, default_sizes, derivative, index_ranges
 from odesim.ir.passes import dependency_order, lower_expressions, passes, share
 from odesim.ir.program import Program, Statement
-from odesim.symbolic.indices import Clipped, IndexedBase, Inside, Wrapped, base_name, index, time
+from odesim.symbolic.indices import Clipped, IndexedBase, Inside, Wrapped, array_at, base_name, index, time
 from odesim.symbolic.parts import Key, all_names, key_indices, twin_state
 from odesim.symbolic.reductions import SumOver, bind_indices, over
 from odesim.symbolic.system import System
@@ -78,10 +78,9 @@ class ReverseSweep:
 
     def adjoint_of(self, s: Statement) -> Key:
         """An array for the adjoint of a temporary, under a name that nothing has."""
-        shape = tuple(self.work.extents[i] for i in s.free)
         name = next(name for name in (f"b_{s.name}{'_' * n}" for n in count()) if name not in self.work.taken)
         self.work.taken.add(name)
-        return IndexedBase(name, shape=shape)[s.free] if s.free else Symbol(name, real=True)
+        return array_at(name, s.free, self.work.extents)  # type: ignore[no-any-return]
 
     def propagate(self, s: Statement, adjoint: Expr) -> None:
         """Adds the contribution of the adjoint of s to every array that s reads."""
@@ -243,8 +242,7 @@ def linearize(system: System) -> LocalDerivatives:
             axes = work.free(slope)
             name = next(names)
             work.taken.add(name)
-            target = IndexedBase(name, shape=tuple(work.extents[i] for i in axes))[axes] if axes else Symbol(name, real=True)
-            work.assign(target, slope)
+            work.assign(array_at(name, axes, work.extents), slope)
             outputs[name] = axes
             dependences.append(Dependence(of, base_name(read), tuple(read.indices) if isinstance(read, Indexed) else (), name, axes))
             depends.add(of.name)

@@ -130,7 +130,7 @@ def linear_invariants(formulas: Formulas, declared: Sequence[LinearInvariant] = 
     for w in (*_null_vectors(right_side_terms(formulas)), *_modular_null_vectors(formulas)):
         if _eliminate(np.array([*basis, w]), len(w)) > len(basis):
             basis.append(_normalized(w))
-    sparse = [_invariant(w) for w in _sparse_vectors(basis)]
+    sparse = [LinearInvariant(_places(w), tuple(w[w != 0].tolist())) for w in _sparse_vectors(basis)]
     vectors = np.array(basis).reshape(len(basis), formulas.states)
     return _ordered([*sparse, *(d for d in declared if not _is_combination(d, vectors))])
 
@@ -146,10 +146,6 @@ def _is_combination(invariant: LinearInvariant, vectors: Array) -> bool:
     w = np.zeros(vectors.shape[1])
     w[list(invariant.places)] = invariant.weights
     return _eliminate(np.vstack([vectors, w]), vectors.shape[1]) <= len(vectors)
-
-
-def _invariant(w: Array) -> LinearInvariant:
-    return LinearInvariant(_places(w), tuple(w[w != 0].tolist()))
 
 
 def _places(w: Array) -> tuple[int, ...]:

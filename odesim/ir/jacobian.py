@@ -256,13 +256,9 @@ class Chain:
         blocks = np.zeros((count, p, p))
         for state, target in self.plan.derivatives.targets.items():
             if target in local:
-                block_rows = self._block_rows(state, local[target])
+                block_rows = np.moveaxis(local[target], self.plan.block_axis(state) or 0, 0).reshape(len(self.places), -1, self.width)
                 blocks[:, self._starts[state] : self._starts[state] + block_rows.shape[1]] = block_rows
         return Structured(blocks, self.places, U, G)
-
-    def _block_rows(self, state: str, slopes: Array) -> Array:
-        """The derivatives (*axes, p) of a state's rate as rows of blocks, (N, q, p)."""
-        return np.moveaxis(slopes, self.plan.block_axis(state) or 0, 0).reshape(len(self.places), -1, self.width)
 
     def _low_rank(self, by_sum: Mapping[str, Mapping[str, Array]], columns: Mapping[str, Array]) -> tuple[Array, Array]:
         """U and G (n, R), one column for each sum."""

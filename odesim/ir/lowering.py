@@ -9,7 +9,7 @@ from sympy import Expr, Indexed, KroneckerDelta, Symbol
 
 from odesim.ir.program import Statement, SumOrder, sum_order
 from odesim.symbolic.functions import LOWEST
-from odesim.symbolic.indices import Clipped, IndexedBase, Inside, Neighbour, Padded, Wrapped, base_name, index, padded_as_choice
+from odesim.symbolic.indices import Clipped, Inside, Neighbour, Padded, Wrapped, array_at, base_name, index, padded_as_choice
 from odesim.symbolic.layered import Inverse, Layer, layers_in, with_layers
 from odesim.symbolic.parts import Definition, Key, key_indices, twin_state
 from odesim.symbolic.reductions import (
@@ -141,7 +141,7 @@ class Lowering:
         """The temporary that holds the inverses of matrices; they are copied first, because elimination destroys them."""
         name = next(name for name in (f"a{n}" for n in count()) if name not in self.taken)
         self.taken.add(name)
-        copied = IndexedBase(name, shape=tuple(self.extents[i] for i in free))[free]
+        copied = array_at(name, free, self.extents)
         self.statements.append(Statement(copied, free, "map", matrix))
         return self.new(copied, "inverse", free, via=matrix)
 
@@ -183,7 +183,7 @@ class Lowering:
                 return known.base[order] if free else known
         name = next(f"r{n}" for n in count(len(self._temporaries)) if f"r{n}" not in self.taken)
         self.taken.add(name)
-        target = IndexedBase(name, shape=tuple(self.extents[f] for f in free))[free] if free else Symbol(name, real=True)
+        target = array_at(name, free, self.extents)
         self._temporaries[self._key(e, op, free, bound, via, (slopes, along))] = target
         self.statements.append(Statement(target, free, op, e, bound, via, slopes, along=along))
         return target

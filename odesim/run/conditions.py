@@ -19,13 +19,12 @@ from odesim.ensembles.members import member_values, own_names_read
 from odesim.ensembles.request import EnsembleRequest
 from odesim.inputs.bind import Numbers
 from odesim.inputs.schema import Formula, make_extent
-from odesim.ir.passes import lower_expressions
 from odesim.run.zeros import form_of, isolated_rows, pulse_rows
 from odesim.stepper.codes import Code
 from odesim.symbolic.indices import time
 from odesim.symbolic.layered import names_read
 from odesim.symbolic.times import AnyTimes, Pulses, Times
-from odesim.targets.numpy_text import ArrayFunction, value_at
+from odesim.targets.numpy_text import expression_function
 from odesim.transforms.events import Watched
 from odesim.transforms.modes import AS_WRITTEN, FREE, HeldSystem, Kink, Switch
 
@@ -44,8 +43,7 @@ _EXPRESSIONS: Memo[dict[Any, Any]] = Memo()
 def formula(expr: Expr, indices: tuple[Symbol, ...], axes: tuple[tuple[Symbol, Any], ...]) -> Formula:
     """An expression as a function of whole arrays."""
     extents = dict(axes)
-    function = ArrayFunction(lower_expressions({value_at(indices, extents): expr}, extents))
-    return Formula(expr, indices, function, tuple(make_extent(extents[i]) for i in indices))
+    return Formula(expr, indices, expression_function(expr, indices, axes), tuple(make_extent(extents[i]) for i in indices))
 
 
 def values(

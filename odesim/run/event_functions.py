@@ -20,7 +20,7 @@ from odesim.stepper.occurrences import together
 from odesim.symbolic.indices import base_name, time
 from odesim.symbolic.layered import layers_in, names_read
 from odesim.symbolic.parts import Event, key_indices
-from odesim.transforms.events import MOVED, SLACK, Guard, Watched, event_rate, free_of, jumps, reads_any, slope
+from odesim.transforms.events import MOVED, SLACK, Guard, Watched, free_of, jumps, rate, reads_any, slope
 
 ROUNDED, ROUNDINGS = 1e-12, 64
 """Rounding may have moved each state and the time by this part of them, and by so many roundings of its own."""
@@ -154,10 +154,14 @@ def rounded(dtype: str) -> float:
 @lru_cache(maxsize=64)
 def factors(layout: Layout, dtype: str) -> list[dict[str, Array]]:
     """Factors of states and the time that stand for other roundings of them, in two ways."""
-    # cosines and sines at steps that are no part of a turn: no two states change alike, as x and y in x - y, and none in neither way
-    turns = 1.0 + 2.4 * np.arange(layout.size + 1)
-    ways = [1 + rounded(dtype) * turn(turns) for turn in (np.cos, np.sin)]
-    return [{**layout.split(by[:-1]), TIME: by[-1]} for by in ways]
+    return [{**layout.split(by[:-1]), TIME: by[-1]} for by in other_roundings(layout.size + 1, rounded(dtype))]
+
+
+def other_roundings(count: int, part: float) -> list[Array]:
+    """Factors (count,) that change numbers by this part of them, in two ways."""
+    # cosines and sines at steps that are no part of a turn: no two numbers change alike, as x and y in x - y, and none in neither way
+    turns = 1.0 + 2.4 * np.arange(count)
+    return [1 + part * turn(turns) for turn in (np.cos, np.sin)]
 
 
 Slopes: TypeAlias = dict[str, Array]
@@ -217,7 +221,7 @@ class EventFunctions:
         """d/dt of an event's function along the run, (k, components)."""
         w, known = self.watched[e], self._conditions.expressions
         if ("event", w.event.name) not in known:
-            known["event", w.event.name] = event_rate(self._system, w, {name: f"rate_{name}" for name in self.flow.states})
+            known["event", w.event.name] = rate(self._system, w.event.expr, {name: f"rate_{name}" for name in self.flow.states})
         rates = {f"rate_{name}": at.rates[name] for name in self.flow.states}
         return numbers(self.values(known["event", w.event.name], w.axes, at, rates).reshape(len(at), -1))
 

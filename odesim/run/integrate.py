@@ -16,7 +16,7 @@ from odesim.base.arrays import Array, array_namespace
 from odesim.base.errors import SolveError, counted, no_such
 from odesim.run.auto import PILOT, explicit_name, integrate_auto, looks_between
 from odesim.stepper.codes import Status
-from odesim.stepper.drive import ExplicitRun, integrate_explicit, integrate_noisy
+from odesim.stepper.drive import ExplicitRun, NoisyRun
 from odesim.stepper.laws import with_broken
 from odesim.stepper.methods import MAP, METHODS
 from odesim.stepper.noise_methods import SCHEMES
@@ -287,20 +287,22 @@ def integrate_problem(problem: Problem, *, method: str = "auto", save: Array | N
     strict: stiff methods do without LAPACK.
     Raises SolveError for options that make no sense, and what the right-hand side raised.
     """
+    run: Any
     if method == MAP.name:
-        return integrate_explicit(problem, MAP, save=save, **options)
-    if method in SCHEMES:
-        return integrate_noisy(problem, method, save=save, **options)
-    if method not in METHOD_NAMES:
+        run = ExplicitRun(problem, MAP, save, **options)
+    elif method in SCHEMES:
+        run = NoisyRun(problem, SCHEMES[method], save, **options)
+    elif method not in METHOD_NAMES:
         raise SolveError(no_such("method", method, METHOD_NAMES))
-    if problem.switches is not None:
+    elif problem.switches is not None:
         return integrate_switched(problem, method=method, save=save, strict=strict, **options)
-    if method in ROSENBROCK:
+    elif method in ROSENBROCK:
         from odesim.stepper.rosenbrock_run import make_run
 
         run = make_run(problem, method, save, strict=strict, **options)
-        run.advance()
-        return run.raw()
-    if method == "auto":
+    elif method == "auto":
         return integrate_auto(problem, save=save, strict=strict, **options)
-    return integrate_explicit(problem, METHODS[method], save=save, **options)
+    else:
+        run = ExplicitRun(problem, METHODS[method], save, **options)
+    run.advance()
+    return run.raw()  # type: ignore[no-any-return]

@@ -93,23 +93,6 @@ class Frames(Fold):
         value = self.known.get(node.id)
         return parse(value, "eval").body if isinstance(value, str) else super().visit_Name(node)
 
-    # a branch that is not taken may name rows that are not there
-    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
-        test = self.visit(node.test)
-        if isinstance(test, ast.Constant):
-            chosen: ast.expr = self.visit(node.body if test.value else node.orelse)
-            return chosen
-        return ast.IfExp(test, self.visit(node.body), self.visit(node.orelse))
-
-    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
-        decides, values = isinstance(node.op, ast.Or), list[ast.expr]()
-        for value in map(self.visit, node.values):
-            if not isinstance(value, ast.Constant):
-                values.append(value)
-            elif value.value is decides:
-                return ast.Constant(decides)
-        return ast.Constant(not decides) if not values else ast.BoolOp(node.op, values) if len(values) > 1 else values[0]
-
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         if isinstance(node.value, ast.Name) and node.value.id in self.tables:
             return ast.Subscript(node.value, ast.Constant(self.tables[node.value.id][node.attr]))

@@ -16,14 +16,15 @@ from odesim.base.arrays import Array, Layout
 from odesim.base.memo import IdentityKey, Memo
 from odesim.inputs.schema import make_extent
 from odesim.run.conditions import BLOCK, ENTRIES, Conditions, formula, make_parts, settled
-from odesim.run.event_functions import Point
+from odesim.run.event_functions import Point, other_roundings
 from odesim.run.integrate import HELP
 from odesim.stepper.occurrences import TOGETHER, length_of
 from odesim.symbolic.indices import time
 from odesim.symbolic.layered import names_read
 from odesim.symbolic.system import System
 from odesim.symbolic.times import edges
-from odesim.transforms.modes import AS_WRITTEN, FREE, HeldSystem, Switch, hold_conditions, switch_events, switch_rate, switch_slope
+from odesim.transforms.events import rate, slope
+from odesim.transforms.modes import AS_WRITTEN, FREE, HeldSystem, Switch, hold_conditions, switch_events
 
 TIME = str(time)
 POINTS = 4
@@ -376,14 +377,14 @@ class Switching:
         more: dict[str, Any] = {twin: rates[name] for name, twin in self._rates.items()}
         known = self.conditions.expressions
         if s.name not in known:
-            known[s.name] = switch_rate(self.conditions.held.system, s, self._rates)
+            known[s.name] = rate(self.conditions.held.system, s.smooth, self._rates)
         return self._value(known[s.name], s, t, y, **more).ravel()
 
     def _slope(self, s: Switch, p: str, i: int, t: float, y: Array) -> Array:
         """The derivative of component i of a switch's expression by all entries of p."""
         known = self.conditions.expressions
         if (s.name, p) not in known:
-            known[s.name, p] = switch_slope(self.conditions.held.system, s, p)
+            known[s.name, p] = slope(self.conditions.held.system, s.smooth, p, moved=False)
         expr, along = known[s.name, p]
         slopes = self._value(expr, s, t, y, along)
         count = max(1, int(np.prod([e.value(self.conditions.sizes) for e in map(make_extent, s.extents)])))
@@ -427,7 +428,4 @@ class Switching:
 
 def shaken(t: float, y: Array, part: float) -> list[tuple[float, Array]]:
     """The time and the state with other roundings, by this part of them, in two ways."""
-    # cosines and sines at steps that are no part of a turn: no two states change alike, as x and y in x - y, and none in neither way
-    turns = 1.0 + 2.4 * np.arange(len(y) + 1)
-    factors = [1 + part * turn(turns) for turn in (np.cos, np.sin)]
-    return [(t * float(by[-1]), (y * by[:-1]).astype(y.dtype)) for by in factors]
+    return [(t * float(by[-1]), (y * by[:-1]).astype(y.dtype)) for by in other_roundings(len(y) + 1, part)]

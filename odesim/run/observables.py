@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import sympy as sp
-from sympy import IndexedBase, Symbol
 
 from odesim.base.arrays import Array, Layout, extreme, extreme_entries, on_host
 from odesim.base.errors import CodegenError
@@ -22,6 +21,7 @@ from odesim.ir.scalars import Formulas
 from odesim.ir.sizes import extents
 from odesim.run.problem import named_slopes
 from odesim.stepper.codes import UNDONE
+from odesim.symbolic.indices import array_at
 from odesim.symbolic.system import System
 from odesim.targets.compiled import CompiledRHS
 from odesim.targets.native import load_native
@@ -82,10 +82,8 @@ class Observed:
     def formulas(self) -> tuple[tuple[str, ...], Formulas | None]:
         """The observables that are expressions, and their values as text; None if there are none, or the text is too long."""
         system, shown = self.compiled.system, self.observer.expressions
-        outputs = {}
-        for k, (name, free) in enumerate(shown.items()):
-            base = IndexedBase(f"_seen{k}", shape=tuple(system.axes[i] for i in free))
-            outputs[base[free] if free else Symbol(f"_seen{k}", real=True)] = sp.sympify(system.observables[name])
+        seen = {array_at(f"_seen{k}", free, system.axes): name for k, (name, free) in enumerate(shown.items())}
+        outputs = {target: sp.sympify(system.observables[name]) for target, name in seen.items()}
         if not outputs or self.whole is None:
             return (), None
         try:

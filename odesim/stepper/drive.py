@@ -18,13 +18,11 @@ from odesim.base.options import RunOptions
 from odesim.base.signals import ctrl_c, not_counted
 from odesim.stepper.codes import Code
 from odesim.stepper.memory import RunState
-from odesim.stepper.noise_methods import SCHEMES
 from odesim.stepper.one_implicit import implicit_driver
 from odesim.stepper.one_system import RULES, SEARCH_MODULES, SHARED, Driver, explicit_driver, noisy_driver
 from odesim.stepper.problem import Problem, Progress, Raw, check_options, save_grid
 from odesim.stepper.report import collect
 from odesim.stepper.table import COUNTS, NOISE, RUN, SEARCH, constants, new_table
-from odesim.stepper.tableau import Method
 
 SIGNATURES = {
     "run": "int64(int64)",
@@ -39,21 +37,12 @@ MOST_SLICE = 2**40
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
 
 
-def integrate_explicit(problem: Problem, method: Method, *, save: Array | None = None, **options: Any) -> Raw:
-    """The run of a problem, kept at the times save (T,), increasing within the span (start and end where None).
-
-    options: those of ExplicitRun. Ctrl-C ends a run early with its Status, as a stop of the integrator does. Raises SolveError for
-    options that make no sense, and what the right-hand side raised.
-    """
-    run = ExplicitRun(problem, method, save, **options)
-    run.advance()
-    return run.raw()
-
-
 class ExplicitRun:
     """A run of an explicit method that can be paused and continued with the same steps.
 
-    options: those of a RunOptions. A fixed step is shortened at last to meet t1; a relative tolerance below four roundings counts as those.
+    options: those of a RunOptions. The run is kept at the times save (T,), increasing within the span (start and end where None). Raises
+    SolveError for options that make no sense, and what the right-hand side raised. A fixed step is shortened at last to meet t1; a
+    relative tolerance below four roundings counts as those.
     progress is told the fraction of the span about 20 times a second. first_slice: steps before the first look at the clock.
     """
 
@@ -166,13 +155,6 @@ class ExplicitRun:
         """The results of the run."""
         stats = self.state.stats() | {"seconds": self._seconds, "compile_seconds": self._compile_seconds}
         return collect(self.state, self._code, stats)
-
-
-def integrate_noisy(problem: Problem, method: str, *, save: Array | None = None, **options: Any) -> Raw:
-    """The run of a problem with noise, as integrate_explicit has it."""
-    run = NoisyRun(problem, SCHEMES[method], save, **options)
-    run.advance()
-    return run.raw()
 
 
 class NoisyState(RunState):

@@ -288,16 +288,16 @@ class Fold(ast.NodeTransformer):
             return left if not comb.terms and comb.weights is None else Comb(left.id, comb.factor, comb.terms, comb.weights)
         return node
 
+    # here and in visit_IfExp: what is not taken is not visited, for it may name rows that are not there
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
         """A known operand decides, or is left out."""
-        self.generic_visit(node)
-        decides = isinstance(node.op, ast.Or)
-        if any(isinstance(v, ast.Constant) and v.value is decides for v in node.values):
-            return ast.Constant(decides)
-        values = [v for v in node.values if not isinstance(v, ast.Constant)]
-        if not values:
-            return ast.Constant(not decides)
-        return ast.BoolOp(node.op, values) if len(values) > 1 else values[0]
+        decides, values = isinstance(node.op, ast.Or), list[ast.expr]()
+        for value in map(self.visit, node.values):
+            if not isinstance(value, ast.Constant):
+                values.append(value)
+            elif value.value is decides:
+                return ast.Constant(decides)
+        return ast.Constant(not decides) if not values else ast.BoolOp(node.op, values) if len(values) > 1 else values[0]
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
         self.generic_visit(node)
@@ -306,8 +306,11 @@ class Fold(ast.NodeTransformer):
         return node
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
-        self.generic_visit(node)
-        return (node.body if node.test.value else node.orelse) if isinstance(node.test, ast.Constant) else node
+        test = self.visit(node.test)
+        if isinstance(test, ast.Constant):
+            chosen: ast.expr = self.visit(node.body if test.value else node.orelse)
+            return chosen
+        return ast.IfExp(test, self.visit(node.body), self.visit(node.orelse))
 
 
 class Reader:

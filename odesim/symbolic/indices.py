@@ -70,6 +70,11 @@ class IndexedBase(PlainBase):  # type: ignore[misc]
         )
 
 
+def array_at(name: str, indices: tuple[Symbol, ...], axes: Mapping[Symbol, Any]) -> Any:
+    """name[indices], an element of an array along these axes {index: extent}; without indices a real number."""
+    return IndexedBase(name, shape=tuple(axes[i] for i in indices))[indices] if indices else Symbol(name, real=True)
+
+
 def our_array(x: Any) -> Any:
     """x, where an array of sympy's class becomes one of ours."""
     return IndexedBase(*x.args) if type(x) is PlainBase else x

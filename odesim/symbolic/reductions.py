@@ -88,6 +88,21 @@ def extent_of(low: Any, high: Any, extents: Mapping[Symbol, Any]) -> Any:
     return sp.expand(high - low + 1) if t is None else t.extent(extents)
 
 
+def inside(limits: Any, extents: Mapping[Symbol, Any]) -> dict[Symbol, Any]:
+    """The extents of indices inside a sum or maximum with these limits, from those around it."""
+    inner = dict(extents)
+    for k, low, high in reversed(limits):
+        inner[k] = extent_of(low, high, inner)
+    return inner
+
+
+def rebuilt(e: Any, args: tuple[Any, ...]) -> Any:
+    """e with these arguments, e itself where they are its own; the conditions of a Piecewise are not evaluated."""
+    if args == e.args:
+        return e
+    return sp.Piecewise(*args, evaluate=False) if isinstance(e, sp.Piecewise) else e.func(*args)
+
+
 def limit_text(limit: Any) -> str:
     """The index of a sum on one line, with its limits where they are not the whole axis: j, j<=i, j<i."""
     j, low, high = limit

@@ -16,7 +16,7 @@ from odesim.ir.invariants import LinearInvariant, Polynomial, Weight, weight_ope
 from odesim.ir.passes import lower_expressions
 from odesim.ir.scalars import Formulas
 from odesim.ir.sizes import extents
-from odesim.symbolic.indices import time
+from odesim.symbolic.indices import array_at, time
 from odesim.symbolic.parts import Invariant, free_in_order
 from odesim.symbolic.system import System
 from odesim.targets.unroll import write_values
@@ -62,8 +62,7 @@ def _linear(system: System, law: Invariant, sizes: Mapping[str, int], whole: Map
     free = free_in_order(law.expr, system.axes)
     if prod(extents(tuple(system.axes[i] for i in free), sizes)) > MOST_COMPONENTS:
         return []
-    base = sp.IndexedBase("law0", shape=tuple(system.axes[i] for i in free))
-    program = lower_expressions({base[free] if free else sp.Symbol("law0", real=True): law.expr}, system.axes)
+    program = lower_expressions({array_at("law0", free, system.axes): law.expr}, system.axes)
     try:
         outputs = right_side_terms(write_values(system, program, sizes, whole))
     except CodegenError:  # too large to be written out

@@ -11,13 +11,13 @@ from string import ascii_letters
 from typing import Any
 
 import sympy as sp
-from sympy import Expr, Indexed, IndexedBase, KroneckerDelta, Symbol
+from sympy import Expr, Indexed, KroneckerDelta, Symbol
 
 from odesim.base.arrays import Array, array_namespace
 from odesim.ir.passes import lower_expressions
 from odesim.ir.program import Program, Statement
 from odesim.runtime.constants import GROWN, LOST, SMALL
-from odesim.symbolic.indices import Neighbour, base_name
+from odesim.symbolic.indices import Neighbour, array_at, base_name
 from odesim.symbolic.reductions import subexpressions
 from odesim.targets.expressions import Printer, PythonText, Tree, call, element, name
 
@@ -220,15 +220,11 @@ def _as_real(x: Any) -> Any:
     return x.astype("float64") if getattr(x, "dtype", None) is not None and x.dtype.kind in "iu" else x
 
 
-def value_at(indices: tuple[Symbol, ...], axes: Mapping[Symbol, Any]) -> Any:
-    """The target for an expression without a name: _value, or _value[i]."""
-    return IndexedBase("_value", shape=tuple(axes[i] for i in indices))[indices] if indices else Symbol("_value")
-
-
 @lru_cache(maxsize=512)
-def _expression(e: Expr, indices: tuple[Symbol, ...], axes: tuple[tuple[Symbol, Any], ...]) -> ArrayFunction:
+def expression_function(e: Expr, indices: tuple[Symbol, ...], axes: tuple[tuple[Symbol, Any], ...]) -> ArrayFunction:
+    """An expression as a function of whole arrays, whose output is _value along these indices. axes: items of {index: extent}."""
     extents = dict(axes)
-    return ArrayFunction(lower_expressions({value_at(indices, extents): e}, extents))
+    return ArrayFunction(lower_expressions({array_at("_value", indices, extents): e}, extents))
 
 
 def evaluate(
@@ -237,7 +233,7 @@ def evaluate(
     """The values of expr: an array with one axis for each of the indices, in their order."""
     import numpy as np
 
-    f = _expression(sp.sympify(expr), tuple(indices), tuple(axes.items()))
+    f = expression_function(sp.sympify(expr), tuple(indices), tuple(axes.items()))
     shape = tuple(int(sp.sympify(axes[i]).subs({s: sizes[str(s)] for s in sp.sympify(axes[i]).free_symbols})) for i in indices)
     return np.broadcast_to(np.asarray(f(sizes, {"t": t, **sizes, **values})["_value"], dtype=np.float64), shape)
 

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 import sympy as sp
-from sympy import IndexedBase, Symbol
+from sympy import Symbol
 
 from odesim.base.arrays import Array
 from odesim.base.errors import ModelError
 from odesim.ir.passes import lower_expressions
 from odesim.ir.sizes import extents
+from odesim.symbolic.indices import array_at
 from odesim.symbolic.layered import layers_in
 from odesim.symbolic.parts import Invariant, all_names, free_in_order
 from odesim.symbolic.system import System
@@ -42,10 +43,7 @@ class Observer:
         axes = {**self.system.axes, LANE: COUNT}
         outputs = {}
         for k, (name, free) in enumerate(self.expressions.items()):
-            indices = (*free, *beside)
-            base = IndexedBase(f"_seen{k}", shape=tuple(axes[i] for i in indices))
-            target = base[indices] if indices else Symbol(f"_seen{k}", real=True)
-            outputs[target] = change(sp.sympify(self.system.observables[name]))
+            outputs[array_at(f"_seen{k}", (*free, *beside), axes)] = change(sp.sympify(self.system.observables[name]))
         return ArrayFunction(lower_expressions(outputs, axes))
 
     @cached_property

@@ -8,7 +8,7 @@ import sympy as sp
 from sympy import Expr, Indexed
 
 from odesim.symbolic.layered import layers_in, names_read
-from odesim.symbolic.reductions import REDUCTIONS, MaxOver, plain_condition
+from odesim.symbolic.reductions import REDUCTIONS, MaxOver, plain_condition, rebuilt
 from odesim.transforms.jumps import COMPARISONS, may_jump
 
 STEPS = (sp.sign, sp.Heaviside)
@@ -27,9 +27,7 @@ def by_cases(e: Any, depends: Depends) -> Any:
         return e
     if isinstance(e, REDUCTIONS):
         return e.func(by_cases(e.function, depends), *e.limits)
-    args = tuple(by_cases(a, depends) for a in e.args)
-    if args != e.args:
-        e = sp.Piecewise(*args, evaluate=False) if isinstance(e, sp.Piecewise) else e.func(*args)
+    e = rebuilt(e, tuple(by_cases(a, depends) for a in e.args))
     if isinstance(e, COMPARISONS):
         return _split(e.lhs - e.rhs, lambda g: e.func(g, 0), sp.ITE, depends) or e
     if isinstance(e, STEPS):
@@ -143,9 +141,7 @@ def with_sides(e: Any, depends: Depends, *, inside: bool = False) -> Any:
             return _choice(below > 0, sp.atan2(above, below), sp.atan2(-above, -below))
     divided = e.is_Pow and e.exp.is_number and e.exp.is_negative
     within = inside or isinstance(e, BOUNDED) or (divided and e.base.has(sp.exp))
-    args = tuple(with_sides(a, depends, inside=within) for a in e.args)
-    if args != e.args:
-        e = sp.Piecewise(*args, evaluate=False) if isinstance(e, sp.Piecewise) else e.func(*args)
+    e = rebuilt(e, tuple(with_sides(a, depends, inside=within) for a in e.args))
     if isinstance(e, sp.atan2) and depends(e):
         y, x = e.args
         return _choice(x < 0, _choice(y >= 0, sp.atan2(-y, -x) + sp.pi, sp.atan2(-y, -x) - sp.pi), e)

@@ -168,11 +168,6 @@ def stopped_system(system: System, watched: Iterable[Watched]) -> System:
     return replace(system, params=tuple(params), events=tuple(events))
 
 
-def event_rate(system: System, w: Watched, twins: Mapping[str, str]) -> Expr:
-    """The time derivative of an event's function, where each state v changes at the rate twins[v]."""
-    return rate(system, w.event.expr, twins)
-
-
 def rate(system: System, e: Expr, twins: Mapping[str, str]) -> Expr:
     """The time derivative of an expression, where each state v changes at the rate twins[v]."""
     ways: dict[str, Direction] = {str(time): lambda _: sp.S.One}

@@ -11,7 +11,7 @@ from sympy import Expr, Indexed, Symbol
 
 from odesim.symbolic.indices import time
 from odesim.symbolic.layered import layers_in, names_read
-from odesim.symbolic.reductions import REDUCTIONS, extent_of
+from odesim.symbolic.reductions import REDUCTIONS, inside, rebuilt
 from odesim.symbolic.system import System
 from odesim.symbolic.times import has_ranges
 
@@ -49,10 +49,7 @@ def _without_sums(e: Any, sums: dict[Any, Symbol]) -> Any:
             return sums.setdefault(e, Symbol(f"_sum{len(sums)}", real=True))
     if not e.args or isinstance(e, Indexed):
         return e
-    args = tuple(_without_sums(a, sums) for a in e.args)
-    if args == e.args:
-        return e
-    return sp.Piecewise(*args, evaluate=False) if isinstance(e, sp.Piecewise) else e.func(*args)
+    return rebuilt(e, tuple(_without_sums(a, sums) for a in e.args))
 
 
 def _jumps(body: Any, kind: str, g: Expr) -> bool:
@@ -158,8 +155,8 @@ def _primitive(e: Expr) -> Expr:
 
 def _solve_boundary(surface: Expr) -> dict[Any, Expr] | None:
     """{a: value}: surface = 0 solved for one state or number a in which it is affine; None where there is none."""
-    inside = {i for a in surface.atoms(Indexed) for i in a.free_symbols}
-    for a in sorted([*surface.atoms(Indexed), *(surface.free_symbols - inside)], key=str):
+    indices = {i for a in surface.atoms(Indexed) for i in a.free_symbols}
+    for a in sorted([*surface.atoms(Indexed), *(surface.free_symbols - indices)], key=str):
         if isinstance(a, Symbol) and (a == time or a.is_integer):
             continue
         slope = sp.expand(surface.diff(a)) if isinstance(a, Symbol) else sp.expand(_slope(surface, a))
@@ -215,9 +212,7 @@ def _of_time(e: Any, scope: dict[Symbol, Any], states: set[str]) -> Iterator[tup
         if not e.is_Add:
             return
     if isinstance(e, REDUCTIONS):
-        scope = dict(scope)
-        for k, low, high in reversed(e.limits):
-            scope[k] = extent_of(low, high, scope)
+        scope = inside(e.limits, scope)
     elif e.is_Add or e.is_Mul:
         of_time = [a for a in e.args if a.has(time) and not names_read(a) & states]
         if 1 < len(of_time) < len(e.args):

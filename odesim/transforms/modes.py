@@ -18,7 +18,7 @@ from odesim.base.errors import SpecError
 from odesim.symbolic.indices import IndexedBase, base_name, index, time
 from odesim.symbolic.layered import changed, layers_in, names_read, with_layers
 from odesim.symbolic.parts import Event, Param
-from odesim.symbolic.reductions import REDUCTIONS, extent_of, free_indices
+from odesim.symbolic.reductions import REDUCTIONS, free_indices, inside
 from odesim.symbolic.system import System
 from odesim.symbolic.times import (
     KNOWN,
@@ -33,7 +33,7 @@ from odesim.symbolic.times import (
     zero_times,
 )
 from odesim.transforms.conditions import STEPS, Depends, by_cases, may_have_sides, resting, signed, with_sides, without_poles
-from odesim.transforms.events import Guard, Watched, rate, slope, stopped_system, watched_events
+from odesim.transforms.events import Guard, Watched, stopped_system, watched_events
 from odesim.transforms.jumps import COMPARISONS, may_jump, pulses_in
 from odesim.transforms.sensitivity import used_names
 
@@ -138,7 +138,7 @@ def hold_conditions(system: System) -> HeldSystem:
     if any(event.expr is not other.expr for event, other in zip(events, system.events, strict=True)):
         system = replace(system, events=events)
     held = _hold_conditions(system)
-    if pulses := tuple(_pulse(g, scope) for g, scope in pulses_in(system)):
+    if pulses := tuple(Kink(*_placed(g, scope), (Pulses(g),)) for g, scope in pulses_in(system)):
         held = replace(held, kinks=(*held.kinks, *pulses))
     if kinks := tuple(_kinks_of_events(system)):
         held = replace(held, kinks=(*held.kinks, *kinks))
@@ -157,10 +157,6 @@ def _kinks_of_events(system: System) -> Iterator[Kink]:
             work.rewrite(event.expr, dict(system.axes))
             yield from work.kinks
             yield from (Kink(s.indices, s.extents, s.times) for s in work.switches if s.times)
-
-
-def _pulse(g: Expr, scope: Mapping[Symbol, Any]) -> Kink:
-    return Kink(*_placed(g, scope), (Pulses(g),))
 
 
 def _placed(e: Expr, scope: Mapping[Symbol, Any]) -> tuple[tuple[Symbol, ...], tuple[Any, ...]]:
@@ -214,16 +210,6 @@ def switch_events(s: Switch) -> list[tuple[Expr, int]]:
     return [(sp.Piecewise((g, sp.Ne(g, 0)), (TINY, True), evaluate=False), -1), (g - 1, 1)]
 
 
-def switch_rate(system: System, s: Switch, twins: Mapping[str, str]) -> Expr:
-    """The time derivative of a switch's expression, where each state v changes at the rate twins[v]."""
-    return rate(system, s.smooth, twins)
-
-
-def switch_slope(system: System, s: Switch, name: str) -> tuple[Expr, dict[Symbol, Any]]:
-    """(derivative of a switch's expression by `name`, axes of `name`); the System has sensitivities to `name` among its states."""
-    return slope(system, s.smooth, name, moved=False)
-
-
 class _SwitchRewriter:
     """A rewriting of right-hand sides that holds their conditions; it lists switches and kinks in the order of appearance."""
 
@@ -250,10 +236,7 @@ class _SwitchRewriter:
         if not e.args or isinstance(e, Indexed) or not self._depends(e):
             return e
         if isinstance(e, REDUCTIONS):
-            inner = dict(scope)
-            for k, low, high in reversed(e.limits):
-                inner[k] = extent_of(low, high, inner)
-            return e.func(self._rewritten(e.function, inner), *e.limits)
+            return e.func(self._rewritten(e.function, inside(e.limits, scope)), *e.limits)
         if isinstance(e, sp.Mod | sp.frac | sp.ceiling):
             return self._rewritten(without_remainders(e), scope)
         if isinstance(e, COMPARISONS):

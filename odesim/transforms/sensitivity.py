@@ -56,7 +56,7 @@ def sensitivities(system: System, *names: str) -> System:
     for name in names:
         if name in derivatives or name in system.sensitivities:
             raise SpecError(f"{system.name}: the sensitivities to {name} are requested twice")
-        shape, of = shape_of(system, name), derivative_label(system, name)
+        shape, of = shape_of(system, name), (f"{name}_start" if name in system.states else name)
         along = fresh_indices(of, len(shape), used_names(system) | {i.name for i in axes})
         more = dict(zip(along, shape, strict=True))
         axes.update(more)
@@ -98,11 +98,6 @@ def names_that_matter(system: System) -> set[str]:
     parts = [*system.equations.values(), *system.initial.values(), *(e for e in system.observables.values() if isinstance(e, Expr))]
     parts += [e for event in system.events if event.resets for e in (event.expr, *event.resets.values())]
     return {base_name(x) for part in with_layers(parts) for x in part.atoms(sp.Indexed, sp.Symbol)}
-
-
-def derivative_label(system: System, name: str) -> str:
-    """The name used in derivatives: v_start for the initial value of a state v, a parameter's own name."""
-    return f"{name}_start" if name in system.states else name
 
 
 def used_names(system: System) -> set[str]:
