@@ -67,8 +67,13 @@ def error_sentence(e: BaseException, path: str, text: str, names: Mapping[str, A
             return explanation
     if isinstance(e, NameError | ImportError) and (explanation := _name(place)):
         return explanation
-    message = e.msg if isinstance(e, SyntaxError) else " ".join(str(e).split())
-    return f"{type(e).__name__}: {message[:300]}".rstrip(": ")
+    return one_line(e)
+
+
+def one_line(e: BaseException) -> str:
+    """The kind of an error and what it says, on one line."""
+    message = e.msg if isinstance(e, SyntaxError) else str(e)
+    return f"{type(e).__name__}: {' '.join(message.split())[:300]}".rstrip(": ")
 
 
 @dataclass(frozen=True)

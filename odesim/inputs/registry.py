@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from odesim.base.errors import ModelError, ModelWarning, OdesimError, ParamError, StoreError, nearest, no_such, value_text
 from odesim.base.parsing import parse, readable
 from odesim.inputs.grammar import device_sentence
-from odesim.inputs.mistakes import error_place, error_sentence, param_line
+from odesim.inputs.mistakes import error_place, error_sentence, one_line, param_line
 
 if TYPE_CHECKING:
     from odesim.symbolic import System
@@ -180,7 +180,7 @@ def _load_named(ref: str) -> System:
     except KeyboardInterrupt:
         raise
     except BaseException as e:
-        raise ModelError(f"{where} cannot be used: {_one_line(e)}") from e
+        raise ModelError(f"{where} cannot be used: {one_line(e)}") from e
     if isinstance(loaded, ModuleType):
         return _system_in(loaded, constant if colon else CONSTANT, where)
     return _check_system(loaded, where, "entry point")
@@ -207,13 +207,7 @@ def _file_module(ref: str, digest: str = "", constant: str = CONSTANT) -> tuple[
     constant = constant if name is None else name
     if not constant.isidentifier():
         raise ModelError(f"{path}: {constant!r} after the colon is not a plain name; write FILE.py or FILE.py:NAME")
-    try:
-        full = Path(path).expanduser().resolve()
-        stat = full.stat()
-    except FileNotFoundError:
-        raise ModelError(f"there is no model file {path!r}{_nearest_file(path)}") from None
-    except (OSError, ValueError, RuntimeError) as e:
-        raise ModelError(f"cannot read model file {path!r}: {getattr(e, 'strerror', None) or e}") from None
+    full, stat = _found(path)
     return _run_file(str(full), stat.st_mtime_ns, stat.st_size, digest), constant, path
 
 
@@ -221,18 +215,10 @@ def _of_document(path: str, digest: str = "") -> tuple[System, str]:
     """(System, sha256) of a document of JSON, which is read and not run; digest: that the file must have. Raises ModelError."""
     from odesim.exchange.systems import system_from_json
 
-    full = Path(path).expanduser()
-    if device := device_sentence(str(full)):
-        raise ModelError(device)
-    try:
-        if full.stat().st_size > MOST_BYTES:
-            raise ModelError(f"{path} is larger than any document of a System, {MOST_BYTES >> 20} MB")
-        content = full.read_bytes()
-    except FileNotFoundError:
-        raise ModelError(f"there is no model file {path!r}{_nearest_file(path)}") from None
-    except (OSError, ValueError, RuntimeError) as e:
-        raise ModelError(f"cannot read model file {path!r}: {getattr(e, 'strerror', None) or e}") from None
-    _check_digest(path, actual := sha256(content).hexdigest(), digest)
+    full, stat = _found(path)
+    if stat.st_size > MOST_BYTES:
+        raise ModelError(f"{path} is larger than any document of a System, {MOST_BYTES >> 20} MB")
+    content, actual = _content(str(full), digest)
     try:
         document = json.loads(content)
     except (ValueError, RecursionError) as e:
@@ -243,10 +229,29 @@ def _of_document(path: str, digest: str = "") -> tuple[System, str]:
         raise ModelError(f"{path}: {e}") from e
 
 
-def _check_digest(path: str, actual: str, digest: str) -> None:
-    """Raises ModelError unless a file has the sha256 that is asked for; "" for any."""
+def _found(path: str) -> tuple[Path, os.stat_result]:
+    """The whole path of a file, and its state. Raises ModelError."""
+    try:
+        full = Path(path).expanduser().resolve()
+        return full, full.stat()
+    except FileNotFoundError:
+        raise ModelError(f"there is no model file {path!r}{_nearest_file(path)}") from None
+    except (OSError, ValueError, RuntimeError) as e:
+        raise ModelError(f"cannot read model file {path!r}: {getattr(e, 'strerror', None) or e}") from None
+
+
+def _content(path: str, digest: str) -> tuple[bytes, str]:
+    """The content of a file and its sha256. digest: the one that it must have; "" for any. Raises ModelError."""
+    if device := device_sentence(path):
+        raise ModelError(device)
+    try:
+        content = Path(path).read_bytes()
+    except OSError as e:
+        raise ModelError(f"cannot read model file {path!r}: {e.strerror}") from None
+    actual = sha256(content).hexdigest()
     if digest and actual != digest:
         raise ModelError(f"{path} is not the file that the run was made from: its sha256 is {actual[:12]}..., that one's {digest[:12]}...")
+    return content, actual
 
 
 def _nearest_file(path: str) -> str:
@@ -270,14 +275,7 @@ def _run_file(path: str, mtime_ns: int, size: int, digest: str) -> ModuleType:
 
     digest: the sha256 that the file must have to be run; "" for any. Raises ModelError.
     """
-    if device := device_sentence(path):
-        raise ModelError(device)
-    try:
-        text = Path(path).read_bytes()
-    except OSError as e:
-        raise ModelError(f"cannot read model file {path!r}: {e.strerror}") from None
-    actual = sha256(text).hexdigest()
-    _check_digest(path, actual, digest)
+    text, actual = _content(path, digest)
     from odesim.symbolic.indices import patch_sympy_arrays
 
     name = f"odesim_file_{sha256(f'{path} {mtime_ns} {size}'.encode(errors='surrogateescape')).hexdigest()[:16]}"
@@ -308,11 +306,6 @@ def _warn_of_unused(module: ModuleType, path: str, text: str) -> None:
         for name in unused_params(system):
             message = f"{system.name}: parameter {name} is declared, and no equation, initial value, observable or law uses it"
             warnings.warn_explicit(message, ModelWarning, path, param_line(text, name))
-
-
-def _one_line(e: BaseException) -> str:
-    text = e.msg if isinstance(e, SyntaxError) else str(e)
-    return f"{type(e).__name__}: {' '.join(text.split())[:300]}".rstrip(": ")
 
 
 def _system_in(module: ModuleType, name: str, where: str) -> System:
