@@ -30,7 +30,7 @@ from odesim.symbolic.parts import Param, key_indices
 from odesim.symbolic.reductions import at
 from odesim.symbolic.system import System
 from odesim.targets.unroll import write_values
-from odesim.transforms.events import Guard, Watched, event_rate, free_of, is_affine
+from odesim.transforms.events import Guard, Watched, free_of, is_affine, rate
 
 MOST = 16
 """Components of events, for each of which the rules are written out."""
@@ -98,7 +98,7 @@ def reset_rules(request: EnsembleRequest, sizes: Mapping[str, int], whole: Mappi
     if not setting or first[-1] > MOST or not all(map(is_rounded_alike, every)):
         return None
     twins = {name: f"rate_{name}" for name in layout.names}
-    rates = [event_rate(system, watched[e], twins) for e in on_states]
+    rates = [rate(system, watched[e].event.expr, twins) for e in on_states]
     if not all(map(is_rounded_alike, rates)):
         return None
     sets, values, s = dict[int, tuple[int, tuple[tuple[int, int], ...]]](), list[Expr](), 0
