@@ -7,7 +7,6 @@ import pytest
 from scipy.special import erf
 
 import odesim
-from odesim.base.errors import ParamError
 from odesim.lab.tasks import load_task
 from odesim.lab.training.randomness import INITIAL, generators
 
@@ -171,21 +170,3 @@ def test_a_plateau_ends_when_the_equations_say():
 def test_no_theory_where_none_holds(values):
     """No System is named where one of its assumptions fails."""
     assert made(N=10)[0].theory and not made(N=10, **values)[0].theory
-
-
-REFUSED: list[tuple[dict[str, Any], str]] = [
-    ({"N": 3}, "N must be at least K + M = 4, for students and teachers apart, not 3"),
-    ({"Q": np.eye(3)}, "Q has the shape (2, 2) with K=2 and M=2, not (3, 3)"),
-    ({"A": np.ones(3)}, "A has the shape (2,) with K=2 and M=2, not (3,)"),
-    ({"Q": np.array([[1.0, 0.1], [0.2, 1.0]])}, "Q is symmetric: the overlap of two students is that of the two the other way round"),
-    ({"R": np.eye(2)}, "no student has these overlaps: Q - R R^T has the eigenvalue -0.795, below 0"),
-    ({"init": "normal", "R": np.zeros((2, 2))}, "R is the overlap at the start, which init=normal draws; it needs init=overlaps"),
-]
-
-
-@pytest.mark.parametrize("values, sentence", REFUSED, ids=[sentence for _, sentence in REFUSED])
-def test_refused(values, sentence):
-    """Settings that do not go together are refused in one sentence."""
-    with pytest.raises(ParamError) as caught:
-        made(**values)
-    assert str(caught.value) == sentence

@@ -7,7 +7,6 @@ from math import comb
 import numpy as np
 import pytest
 
-from odesim.base.errors import ParamError
 from odesim.lab.networks.measures import correlations, mean_best_correlation
 from odesim.lab.tasks.hierarchy_dag import TASK, dag_of_seed, draw_dag
 from odesim.lab.training.loop import TrainingOptions, train
@@ -182,22 +181,6 @@ def test_labels():
     total = sum(experiment.stream(i)["weight"] for i in range(500))
     chi2 = ((total - 3200) ** 2 / 3200).sum(axis=1)
     assert (chi2 < 50).all() and (chi2 > 3).all()  # each with probability 1e-4
-
-
-REFUSED = [
-    ({"n0": 5000}, "n0 must be at most 4851, the sets of 2 out of 99 tokens"),
-    ({"n1": 46}, "n1 must be at most 45, the sets of 2 out of n0=10 latents, not 46"),
-    ({"num_classes": 191}, "num_classes must be at most 190, the sets of 2 out of n1=20 latents"),
-    ({"num_children": 11}, "n1 must be at most 0"),
-    ({"length": 7}, "length must be at least 8, the tokens of one of the classes of seed 0, not 7"),
-]
-
-
-@pytest.mark.parametrize("values, sentence", REFUSED, ids=lambda v: str(v)[:30])
-def test_refused(values, sentence):
-    """What no hierarchy can have is refused in a sentence with the value and what there is room for."""
-    with pytest.raises(ParamError, match=sentence):
-        made(**values)
 
 
 def test_two_layers_of_latents_need_two_blocks():

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import odesim
-from odesim.base.errors import ParamError
 from odesim.lab.tasks import load_task
 
 SMALL = {"K1": 12, "K2": 10, "num_classes": 6, "n0": 5, "n1": 6, "vocabulary": 12}
@@ -56,9 +55,3 @@ def test_correlations_are_numpy_s():
                 )
             best.append(row.max())
         assert found[s] == pytest.approx(np.mean(best), rel=1e-10)
-
-
-def test_refused():
-    """More latents than distinct sets, in one sentence."""
-    with pytest.raises(ParamError, match="n1 must be at most 1, the sets of 2 out of n0=2 latents"):
-        odesim.train("hierarchy_layers", settings={"n0": 2, "n1": 3}, steps=1)

@@ -5,7 +5,6 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-from odesim.base.errors import ParamError
 from odesim.lab.tasks import load_task
 from odesim.lab.tasks.hierarchy_tree import TEST_SEQUENCES, Tree, nodes_of_tests
 from odesim.lab.training.loop import TrainingOptions, train
@@ -200,20 +199,3 @@ def test_learns():
     rows = np.log(3) + np.take_along_axis(tree.posterior(nodes[-1][0]), test["targets"][0][:, None], axis=1)
     assert np.log(3) - rows.mean() == pytest.approx(bayes, abs=1e-12)
     assert bayes - 4 * rows.std() / np.sqrt(len(rows)) < end < bayes + 0.1 < np.log(3) / 2
-
-
-REFUSED = [
-    ({"root": "given"}, "root=given needs a q"),
-    ({"q": np.eye(5)}, "root=one_hot has its own q"),
-    ({"root": "given", "q": np.eye(4)}, r"num_classes=5: that many columns, not the shape \(4, 4\)"),
-    ({"p": np.full(4, 0.25)}, r"num_classes=5 probabilities that sum to 1, not the shape \(4,\)"),
-    ({"p": np.full(5, 0.25)}, "with the sum 1.25"),
-    ({"depth": 12}, "the tree has 10240 leaves"),
-]
-
-
-@pytest.mark.parametrize("values, sentence", REFUSED, ids=lambda v: str(v)[:30])
-def test_refused(values, sentence):
-    """A tree that cannot be is refused in a sentence with what was given."""
-    with pytest.raises(ParamError, match=sentence):
-        made(**values)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import odesim
-from odesim.base.errors import ParamError
 from odesim.lab.tasks import load_task
 from odesim.lab.tasks.in_context import draw_prompts
 from odesim.lab.training.randomness import INITIAL, generators
@@ -86,17 +85,3 @@ def test_the_mean_of_losses_and_gradients(weights: str) -> None:
         slopes = np.array([gradient[name][0] for _, gradient in losses])
         flow = (run.y[name][-1] - run.y[name][0]) / 1e-6
         assert np.all(np.abs(slopes.mean(axis=0) + flow) < 5 * slopes.std(axis=0, ddof=1) / 20**0.5 + 1e-5)
-
-
-REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "lam": ({"lam": [1.0, 2.0]}, r"lam has the shape \(2,\), and the inputs have D=4 dimensions"),
-    "k": ({"k": np.ones((5, 3))}, r"k has the shape \(5, 4\) with H=5 and D=4, not \(5, 3\)"),
-    "U": ({"U": np.ones((5, 4, 4))}, "U: heads with weights=separate have v, k, q"),
-}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_refused(name: str) -> None:
-    given, sentence = REFUSED[name]
-    with pytest.raises(ParamError, match=sentence):
-        odesim.train("in_context", settings=given, steps=1)

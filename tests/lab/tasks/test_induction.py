@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import odesim
-from odesim.base.errors import ParamError
 from odesim.lab.tasks import load_task
 from odesim.lab.tasks.induction import draw_repeats, head_scores, memories
 from odesim.lab.training.randomness import Drawn
@@ -87,8 +86,3 @@ def test_memories_are_learned_from_the_output_down() -> None:
     assert np.all(recalled[:, -1] >= 0.8) and np.all(recalled[:, 0] < 0.5)
     between = np.diff((recalled >= 0.8).argmax(axis=1), axis=1)  # (R, 2)
     assert np.all(between >= 0) and np.all(between.mean(axis=0) > 3 * between.std(axis=0, ddof=1) / np.sqrt(8))
-
-
-def test_too_small_a_vocabulary_is_refused() -> None:
-    with pytest.raises(ParamError, match="N = 8 different tokens need a vocabulary of as many, not V = 5"):
-        TASK.make(DEFAULTS | {"V": 5}, seeds=(0,))

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import odesim
-from odesim.base.errors import ParamError
 from odesim.lab.tasks import load_task
 from odesim.lab.training.randomness import INITIAL, generators
 from tests.support.joma_cases import descend
@@ -181,19 +180,3 @@ def test_dead_start():
     after = descend(experiment.model, params, experiment.stream(0), 3, dict(experiment.optimizer.rates))
     assert not any(a.any() for a in after.values())
     assert all(not value.any() for value in seen(experiment, after).values())
-
-
-REFUSED = [
-    ({"num_distinct": 0, "num_common": 0}, "num_distinct + num_common must be at least 1, not 0"),
-    ({"cosine": 0.1}, "cosine=0.1 needs coordinates=w: V and Xi are coordinates of orthonormal embeddings"),
-    ({"coordinates": "w", "d": 20}, "d must be at least 21, the number of tokens, not 20"),
-    ({"coordinates": "w", "cosine": -0.05}, "cosine must lie between -0.05 and 1 for 21 embeddings, not -0.05"),
-]
-
-
-@pytest.mark.parametrize("values, sentence", REFUSED, ids=[sentence for _, sentence in REFUSED])
-def test_refused(values, sentence):
-    """Settings that do not go together are refused in one sentence."""
-    with pytest.raises(ParamError) as caught:
-        made(**values)
-    assert str(caught.value) == sentence

@@ -54,8 +54,6 @@ def test_seeds_and_iterations_are_independent():
 
 
 def test_refused():
-    """Coefficients of another number; another rate of the logits has no System, by name."""
-    with pytest.raises(ParamError, match=r"c has the shape \(2,\), and there are M=10 inputs"):
-        odesim.train("joma_regression", settings={"c": np.ones(2)}, steps=1)
+    """Another rate of the logits has no System, by name."""
     with pytest.raises(ParamError, match=r"eta_z is 0.002, not eta = 0.001"):
         odesim.compare("joma.self_consistent", task="joma_regression", settings={"eta_z": 0.002}, steps=2)

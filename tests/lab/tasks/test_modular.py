@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import odesim
-from odesim.base.errors import ParamError
 from odesim.lab.tasks import load_task
 from odesim.lab.tasks.modular import pairs_of
 from odesim.lab.training.randomness import INITIAL, generators
@@ -105,11 +104,3 @@ def test_pairs_that_are_left_out() -> None:
     run = odesim.train("modular", settings={"share": 0.9, "optimizer": "adam", "eta": 0.01, "N": 64}, steps=600, save=2)
     assert run.observables["loss_held"][0, 0] == pytest.approx(np.log(23), abs=1e-3)
     assert run.observables["right_held"][0, -1] > 0.95
-
-
-@pytest.mark.parametrize(
-    ("given", "sentence"), [({"p": 22}, "p of modular is odd, not 22"), ({"share": 1e-4}, "0.0001 of 529 pairs is none")]
-)
-def test_refused(given: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(ParamError, match=sentence):
-        odesim.train("modular", settings=given, steps=1)

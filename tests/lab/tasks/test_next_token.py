@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import odesim
-from odesim.base.errors import ParamError
 from odesim.lab.tasks import load_task
 from odesim.lab.training.task import check_settings
 
@@ -41,17 +40,3 @@ def test_steps_by_hand() -> None:
         p = m * np.exp(w) / (m * np.exp(w)).sum()
         np.testing.assert_allclose(run.final["probability"][r], p, atol=1e-8)
         assert run.final["loss_population"][r] == pytest.approx(-(np.array([0, 2, 1, 1]) / 4) @ np.log(p), abs=1e-8)
-
-
-REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "y": ({"y": [0.5, 0.5]}, r"y has the shape \(2,\), and there are K=3 words"),
-    "m": ({"m": [1.0, 2.0]}, r"m has the shape \(2,\), and there are K=3 words"),
-    "sum": ({"y": [0.5, 0.5, 0.5]}, "y has the sum 1.5: the label is some word, and its frequencies sum to 1"),
-}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_refused(name: str) -> None:
-    given, sentence = REFUSED[name]
-    with pytest.raises(ParamError, match=sentence):
-        odesim.train("next_token", settings=given, steps=1)

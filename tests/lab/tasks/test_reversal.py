@@ -86,19 +86,3 @@ def test_chains_do_not_compose():
     assert p[:, -1, [0, 1, 8, 9]].reshape(2, 2, 2).sum(axis=1) == pytest.approx(2 * flow.observables["p_target"][-1], abs=0.02)  # of steps
     with pytest.raises(ParamError, match=r"reversal\.row does not describe this training of reversal: data is chains, not reversals"):
         odesim.compare("reversal.row", task="reversal", settings=given, steps=2)
-
-
-@pytest.mark.parametrize(
-    ("given", "sentence"),
-    [
-        ({"data": "chains", "pairs": 267}, "vocabulary must be at least 3 pairs .* = 804, not 802"),
-        ({"data": "chains", "both": 1.0}, "both=1 of 200 chains leaves none without A ~> C"),
-        ({"pairs": 500}, "vocabulary must be at least 2 pairs .* = 1002, not 802"),
-        ({"both": 1.0}, "both=1 of 200 pairs leaves none"),
-        ({"order": "shufled"}, "choose from shuffled, replacement"),
-    ],
-)
-def test_refused(given, sentence):
-    """One sentence with what does not fit."""
-    with pytest.raises(ParamError, match=sentence):
-        odesim.train("reversal", settings=given, steps=1)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import odesim
-from odesim.base.errors import ParamError
 from odesim.lab.tasks import load_task
 from odesim.lab.training.randomness import INITIAL, generators
 from odesim.lab.training.task import check_settings
@@ -72,16 +71,3 @@ def test_separators() -> None:
             best = separator(D.reshape(len(D), -1))
             near = [cosine(row, best) for row in run.observables[kind[0].upper() if kind == "weights" else "p"][r, 1:]]
             assert 0.95 < near[0] < near[1]
-
-
-REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "X": ({"X": np.ones((4, 5, 3))}, r"X has the shape \(4, 5, 20\) with N=4, T=5 and d=20, not \(4, 5, 3\)"),
-    "z": ({"z": np.ones((4, 20))}, "z: with trained=prompt all sequences have one query, which is trained"),
-}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_refused(name: str) -> None:
-    given, sentence = REFUSED[name]
-    with pytest.raises(ParamError, match=sentence):
-        odesim.train("selection", settings=given, steps=1)

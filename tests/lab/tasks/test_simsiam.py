@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import odesim
-from odesim.base.errors import ParamError
 from odesim.lab.tasks import load_task
 from odesim.lab.tasks.simsiam import draw_views
 from odesim.lab.training.randomness import INITIAL, generators
@@ -111,17 +110,3 @@ def test_smaller_steps_and_larger_batches_are_nearer() -> None:
         off = [found.training[name][:, -1] - found.theory[name][:, -1] for name in ("W", "Wa", "Wp")]
         far.append(np.sqrt(sum((x**2).sum() for x in off)))
     assert 2.5 < far[0] / far[1] < 6
-
-
-REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "n2": ({"n2": 6}, "n2 is 6, and the inputs have n1=5 dimensions"),
-    "s": ({"s": [1.0, 2.0]}, r"s has the shape \(2,\), and there are n2=3 modes"),
-    "p": ({"p": [1.0, 2.0, 3.0], "predictor": "set"}, "p is of a predictor at the start, and predictor=set takes it from W"),
-}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_refused(name: str) -> None:
-    given, sentence = REFUSED[name]
-    with pytest.raises(ParamError, match=sentence):
-        odesim.train("simsiam", settings=given, steps=1)

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import odesim
-from odesim.base.errors import ParamError
 from odesim.lab.tasks import load_task
 from odesim.lab.tasks.topics import Laws, parts
 
@@ -163,20 +162,3 @@ def test_sgd_shows_two_stages():
     run = odesim.train("topics", settings=settings, steps=1600, save=33, observe=("norm_W_V", "norm_W_K"))
     assert run.observables["norm_W_V"][0, [0, 1, 32]] == pytest.approx([1.01, 3.75, 4.2], rel=0.02)
     assert run.observables["norm_W_K"][0, [0, 1, 32]] == pytest.approx([1.01, 1.05, 2.07], rel=0.08)
-
-
-@pytest.mark.parametrize(
-    ("values", "said"),
-    [
-        ({"tau": 5}, "tau = 5 topics of a document are more than there are, T = 4"),
-        ({"p_c": 0.95}, "p_c \\+ p_r must be at most 1, not 1.05"),
-        ({"shortest": 200}, "shortest = 200 is above longest = 150"),
-        ({"masks": "once"}, "masks=once needs documents that are drawn once: documents=N"),
-        ({"init": "symmetric", "v": 1}, "init=symmetric needs at least two topics of at least two words, not T = 4 and v = 1"),
-        ({"contexts": "infinite", "mixture": "dirichlet"}, "contexts=infinite needs mixture=sets, not dirichlet"),
-        ({"contexts": "infinite", "documents": 3}, "contexts=infinite needs documents=0, not 3"),
-    ],
-)
-def test_what_does_not_fit_is_refused(values, said):
-    with pytest.raises(ParamError, match=said):
-        made(**values)
