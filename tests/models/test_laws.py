@@ -65,6 +65,7 @@ WITHOUT_CLOSED_FORM = (
         "noise.area",
         "noise.double_well",
         "noise.geometric",
+        "noise.ornstein_uhlenbeck",
         "noise.sgd_least_squares",
         "noise.two_layer",
         "particles.circle",

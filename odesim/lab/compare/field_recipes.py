@@ -34,7 +34,7 @@ ON_THE_EDGE = {
 }
 """step: y1, y2 and the mean of x^2 of the central flow, and means of gradient descent over some 300 steps, by another program."""
 SOFT = "two units of the last digit: the edge is soft"
-WINDOW = "half a digit, and where the window ends in a cycle: a step of 301, of {}"
+WINDOW = "half a digit, and one step of 301 more or less of a cycle, up to {} away"
 SWING = np.array([[1.0, -0.5], [0.3, 0.4]])
 """w at the start, and b, of momentum on curvatures 1 and 10."""
 ORTHOGONAL = {20: (0.280789549, 0.432552647, 0.312643739), 40: (0.580064529, 0.819769538, 0.570698655)}

@@ -116,7 +116,8 @@ OTHER: dict[str, tuple[Any, ...]] = {
     "A": (),
     "Q": (),
     "R": (),
-    **dict.fromkeys(("v", "k", "U", "lam", "target", "X", "z", "y", "m", "H", "b", "W"), ()),
+    **dict.fromkeys(("v", "k", "U", "lam", "target", "X", "z", "y", "m", "H", "b"), ()),
+    "W": ([[1.0, 0.5], [0.2, 0.1]],),
 }
 
 

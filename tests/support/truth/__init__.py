@@ -125,6 +125,7 @@ RIGHT_SIDES: dict[str, Callable[[float, Arrays, Arrays], Arrays]] = {
     "noise.sgd_least_squares": sgd_least_squares,
     "noise.two_layer": two_layer,
     "noise.double_well": lambda t, y, q: {"x": y["x"] * (1 - y["x"] ** 2)},
+    "noise.ornstein_uhlenbeck": lambda t, y, q: {"x": q["theta"] * (q["m"] - y["x"])},
     "noise.geometric": lambda t, y, q: {"x": q["mu"] * y["x"]},
     "noise.area": lambda t, y, q: {"x": np.zeros(()), "y": np.zeros(())},
     "particles.gamma": particles_gamma,
