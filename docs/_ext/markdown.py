@@ -22,16 +22,17 @@ def plain(text: str) -> str:
 
 
 def prose(text: str, system: System) -> str:
-    """Text about a System as Markdown, with its symbols as formulas: xbar[c]. Names that are words stay words."""
+    """Text about a System as Markdown, with its symbols as formulas: xbar[c], v^2. Names that are words stay words."""
     latex = Formulas(system).print_latex
     signs = {name: latex(Symbol(name)) for name in all_names(system)}
     signs = {name: sign for name, sign in signs.items() if not sign.startswith(r"\mathrm")}
     names = "|".join(sorted(map(re.escape, signs), key=len, reverse=True))
-    parts = re.split(rf"(`+[^`]+`+|(?<![\w\\])(?:{names})(?![\w'(])(?:\[[\w, +-]+\])?)", text)
+    parts = re.split(rf"(`+[^`]+`+|(?<![\w\\])(?:{names})(?![\w'(])(?:\[[\w, +-]+\])?(?:\^\d+)?)", text)
     for k in range(1, len(parts), 2):
-        name, _, index = parts[k].rstrip("]").partition("[")
-        if name in signs and (index or name not in ("a", "A", "I")):  # which are words too
-            parts[k] = f"${{{signs[name]}}}_{{{index}}}$" if index else f"${signs[name]}$"
+        base, _, power = parts[k].partition("^")
+        name, _, index = base.rstrip("]").partition("[")
+        if name in signs and (index or power or name not in ("a", "A", "I")):  # which are words too
+            parts[k] = f"${{{signs[name]}}}{f'_{{{index}}}' * bool(index)}{f'^{{{power}}}' * bool(power)}$"
     return "".join(part if k % 2 else plain(part) for k, part in enumerate(parts))
 
 
