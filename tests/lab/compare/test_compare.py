@@ -29,7 +29,7 @@ def training():
 @pytest.fixture(scope="module")
 def flow():
     """The flow at the training's rates, a little further."""
-    return odesim.integrate("scan_snap.full", params={"eta_Y": 0.3, "eta_Z": 0.3}, span=(0, 50), save=101)
+    return odesim.integrate("scan_snap.full", params={"eta_Y": 0.3, "eta_Z": 0.3}, span=(0, 50), save=101, backend="numpy")
 
 
 @pytest.mark.first(1)
