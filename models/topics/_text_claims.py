@@ -64,16 +64,22 @@ def every_layer() -> Iterable[Measurement]:
 
 
 def first_layer() -> Iterable[Measurement]:
-    """The first layer; the second is not above random orders in any seed.
+    """The first layer; the second is not above random orders in every seed.
 
     There it differs by seed and by the windows that are looked at: 1.01 and 1.03 here, where random orders spread by .04. Two other
-    programs: .75 and .95, spread .09 and .03; and, in numpy alone, .91, 1.01 and 1.02 in 640 windows, spread .02, but .99, 1.19 and .96 in
-    64 of them, spread .05.
+    programs: .75 and .95, spread .09 and .03; and, in numpy alone, four seeds, .91, 1.01, 1.02 and 1.24 in 640 windows, spread .02, but
+    .99, 1.19, .96 and 1.33 in 64 of them, spread .04 to .10.
     """
     yield from known((0,))
     attention = trained()[1][:, :, 1]
     off = (attention[:, 0] - attention[:, 1:].mean(axis=1)) / attention[:, 1:].std(axis=1)
-    yield Measurement("layer 2: attention to one topic, above that to random ones, in their deviations", float(off.max()), 2.0, 0.0, "<=")
+    yield Measurement(
+        "layer 2: attention to one topic, above that to random ones, in their deviations, least of the seeds",
+        float(off.min()),
+        2.0,
+        0.0,
+        "<=",
+    )
 
 
 TEXT_CLAIMS = (
@@ -107,7 +113,7 @@ TEXT_CLAIMS = (
             "of cosines and attention, ranges of seeds; two deviations of 20 random orders",
         ),
         corrected=Statement(
-            "embeddings and the first layer do, the second does not",
+            "embeddings and the first layer do, the second not in every seed",
             first_layer,
             Verdict.HOLDS,
             "of cosines and attention, ranges of seeds; two deviations of 20 random orders",

@@ -39,6 +39,7 @@ LISTED: dict[str, dict[str, Any]] = {
     "hopfield.potts": {"grid": {"c": "linspace(0.9,1.0,3)"}, "sizes": {"N": 3}},
     "hopfield.two_layer": {"grid": {"beta": "linspace(0.9,1.0,3)"}, "sizes": {"d": 3, "N": 2}},
     "hopfield.two_patterns": {"grid": {"beta": "linspace(0.9,1.0,3)"}},
+    "in_context.single_location": {"grid": {"lam": "linspace(0.09,0.1,3)"}},
     "induction.full": {"grid": {"eps": "linspace(0.1,0.2,3)"}, "sizes": {"N": 2, "V": 3, "S": 6}, "span": (0.0, 30.0)},
     "induction.stages": {"grid": {"V": "linspace(60,64,3)"}},
     "joma.cluster": {"grid": {"sigma": "linspace(0.9,1.0,3)"}, "sizes": {"M": 3}},
