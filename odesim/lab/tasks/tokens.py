@@ -147,22 +147,29 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     )
 
 
-def without_noise(facts: TrainingFacts) -> list[str]:
-    """A phrase where there is noise."""
-    return ["kappa is not 0"] * (facts.config["kappa"] > 0)
+def other_steps(facts: TrainingFacts) -> list[str]:
+    """A phrase where a step is not a block: its rate was set by itself."""
+    h = facts.config["h"]
+    rate = facts.optimizer.get("rates", {}).get("x", h)
+    return [f"h is {h:g}, and the rate of x is {rate:g}"] * (rate != h)
+
+
+def noise_or_other_steps(facts: TrainingFacts) -> list[str]:
+    """Phrases where there is noise, or a step is not a block."""
+    return ["kappa is not 0"] * (facts.config["kappa"] > 0) + other_steps(facts)
 
 
 def of_density(**required: Any) -> Pair:
     """The Pair of a density, which starts with the moments of the tokens."""
     example = {"attention": "unnormalised", "kappa": 0.5}
     required["attention"] = ("unnormalised",)
-    return pair_of("a", "r", step="x", linear=False, start="a", requirements=required, example=example)
+    return pair_of("a", "r", step="x", linear=False, start="a", requirements=required, other_misfits=other_steps, example=example)
 
 
 SOFTMAX = {"attention": ("softmax",)}
 PAIRS = {
     "particles.sphere": pair_of(
-        "x", step="x", linear=False, start="x", requirements=SOFTMAX, other_misfits=without_noise, example={"n": 6}
+        "x", step="x", linear=False, start="x", requirements=SOFTMAX, other_misfits=noise_or_other_steps, example={"n": 6}
     ),
     "particles.density": of_density(d=(2,)),
     "particles.sphere_density": of_density(),

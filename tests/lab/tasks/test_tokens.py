@@ -74,3 +74,10 @@ def test_strength_of_softmax() -> None:
     """K is none of softmax."""
     with pytest.raises(ParamError, match="K is 2, and softmax has the strength 1"):
         odesim.train("tokens", settings={"K": 2.0}, steps=1)
+
+
+def test_a_step_of_another_rate_is_no_block() -> None:
+    """It is trained, and a comparison says why no theory is beside it."""
+    training = odesim.train("tokens", settings={"n": 5, "d": 3, "h": 0.1}, rates={"x": 0.2}, steps=3, observe=("x",))
+    theory = odesim.integrate("particles.sphere", sizes={"n": 5, "d": 3}, span=(0, 0.6), save=4)
+    assert "h is 0.1, and the rate of x is 0.2" in odesim.compare(training, theory).doubts[0]
