@@ -17,17 +17,7 @@ from scipy.special import erf, erfinv
 import odesim
 from odesim.plot.figures import SCRIPT, THEORY, Feature
 from odesim.plot.labels import end_labels, place_labels
-from odesim.plot.style import (
-    CATEGORIES,
-    DASHES,
-    INK,
-    SEQUENTIAL,
-    few_ticks,
-    letter_panels,
-    new_figure,
-    ordered_colors,
-    project_style,
-)
+from odesim.plot.style import CATEGORIES, DASHES, INK, SEQUENTIAL, few_ticks, letter_panels, new_figure, ordered_colors, project_style
 
 QUESTION = "why sparse attention?"
 DELTA, MU = np.array([0.2, 0.5, -0.7, 0.9, 1.0]), np.array([0.5, 1.0, 1.5, 2.0, 2.5])

@@ -14,21 +14,7 @@ from typing import Any
 import numpy as np
 from sympy import Interval, Sum, Symbol, oo
 
-from odesim.symbolic import (
-    ClosedForm,
-    Constraint,
-    Event,
-    IndexedBase,
-    Invariant,
-    Param,
-    Source,
-    System,
-    index,
-    over,
-    sizes,
-    softmax,
-    xlogy,
-)
+from odesim.symbolic import ClosedForm, Constraint, Event, IndexedBase, Invariant, Param, Source, System, index, over, sizes, softmax, xlogy
 
 (h,) = index("h")
 (L,) = sizes("L")

@@ -15,20 +15,7 @@ from typing import Any
 import numpy as np
 from sympy import Interval, exp, oo
 
-from odesim.symbolic import (
-    ClosedForm,
-    Event,
-    IndexedBase,
-    Invariant,
-    Param,
-    Source,
-    System,
-    entropy,
-    index,
-    logsumexp,
-    sizes,
-    softmax,
-)
+from odesim.symbolic import ClosedForm, Event, IndexedBase, Invariant, Param, Source, System, entropy, index, logsumexp, sizes, softmax
 
 (l,) = index("l")
 (M,) = sizes("M")

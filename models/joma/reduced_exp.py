@@ -11,20 +11,7 @@ from typing import Any
 from sympy import Indexed, Interval, Naturals0, Sum, exp, oo
 
 from odesim.models.joma._joint import A, C, K, Mc, N, T, V, X, a, bumps, classes, eta_w, eta_z, even, k, l, n, pi, upper, y
-from odesim.symbolic import (
-    Constraint,
-    IndexedBase,
-    Invariant,
-    Param,
-    Source,
-    System,
-    at,
-    entropy,
-    gradient_flow,
-    logsumexp,
-    over,
-    softmax,
-)
+from odesim.symbolic import Constraint, IndexedBase, Invariant, Param, Source, System, at, entropy, gradient_flow, logsumexp, over, softmax
 
 Xi, Z, z0 = IndexedBase("Xi", shape=(K,)), IndexedBase("Z", shape=(Mc,)), IndexedBase("z0", shape=(Mc,))
 z = z0[l] + eta_z / eta_w / (2 * T) * over(Sum, V[l, k] ** 2, (k, K))

@@ -12,25 +12,7 @@ from typing import Any
 
 from sympy import Max, Piecewise, Rational, Sum
 
-from odesim.models.particles._tokens import (
-    ON_SPHERE,
-    PARAMS,
-    START,
-    H,
-    V,
-    a,
-    b,
-    d,
-    e,
-    h,
-    i,
-    j,
-    logit,
-    n,
-    on_the_sphere,
-    seen,
-    x,
-)
+from odesim.models.particles._tokens import ON_SPHERE, PARAMS, START, H, V, a, b, d, e, h, i, j, logit, n, on_the_sphere, seen, x
 from odesim.symbolic import Attention, Invariant, Lines, Points, Source, System, entropy, over, softmax
 
 CLOSE = Rational(999, 1000)

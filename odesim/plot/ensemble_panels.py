@@ -15,16 +15,7 @@ from odesim.plot.choice import Choice
 from odesim.plot.labels import EndLabels, end_labels
 from odesim.plot.members import BYTES, Drawn, Varied, blocks, is_state, nan_quantiles, quantiles, values_of, without_copies
 from odesim.plot.panels import last_finite, spread_indices, thousands
-from odesim.plot.scales import (
-    TimeAxis,
-    add_bar,
-    cell_edges,
-    check_axis,
-    color_scale,
-    make_log,
-    shade_below,
-    spans,
-)
+from odesim.plot.scales import TimeAxis, add_bar, cell_edges, check_axis, color_scale, make_log, shade_below, spans
 from odesim.plot.style import CATEGORIES, DIVERGING, FAINT, SMALL, few_log_ticks, few_ticks, ordered_colors
 from odesim.run.solution import floor_of
 

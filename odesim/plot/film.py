@@ -16,14 +16,7 @@ from odesim.plot.ensemble import chosen_axes, chosen_names, title_of
 from odesim.plot.ensemble_panels import lost_note, member_floor
 from odesim.plot.files import MOVING, check_picture, write_atomically
 from odesim.plot.frames import Film, MemberFilm, has_unit_rows, make_frames
-from odesim.plot.members import (
-    MEMBER,
-    as_members,
-    as_solution,
-    components,
-    member_values,
-    varied_numbers,
-)
+from odesim.plot.members import MEMBER, as_members, as_solution, components, member_values, varied_numbers
 from odesim.plot.panels import spread_indices
 from odesim.plot.style import literal, project_style
 

@@ -20,18 +20,7 @@ from odesim.base.arrays import Array, array_namespace, on_same_device
 from odesim.base.errors import ParamError
 from odesim.lab.training.optimizers import SGD, is_plain_descent, of_settings
 from odesim.lab.training.randomness import InBlocks
-from odesim.lab.training.task import (
-    Batch,
-    Experiment,
-    Observable,
-    Params,
-    ReferenceTask,
-    Setting,
-    Settings,
-    Stream,
-    pair_of,
-    same_quantity,
-)
+from odesim.lab.training.task import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings, Stream, pair_of, same_quantity
 
 # Facts about pairs and chains of tokens, and the order in which a training sees them.
 

@@ -14,19 +14,7 @@ from numpy.random import Generator
 
 from odesim.base.arrays import Array
 from odesim.lab.training.optimizers import SGD, is_plain_descent, of_settings
-from odesim.lab.training.task import (
-    Batch,
-    Experiment,
-    Link,
-    Observable,
-    Params,
-    ReferenceTask,
-    Setting,
-    Settings,
-    TrainingFacts,
-    pair_of,
-    same_quantity,
-)
+from odesim.lab.training.task import Batch, Experiment, Link, Observable, Params, ReferenceTask, Setting, Settings, TrainingFacts, pair_of
 
 STATES = ("x", "y1", "y2")
 
@@ -123,6 +111,6 @@ TASK = ReferenceTask(
     ("valley",),
     described_by={
         "edge.valley": pair_of(*STATES, "loss", "sharpness", linear=False, start=STATES, requirements=PLAIN, optimizers=("sgd",)),
-        "edge.central_flow": pair_of(*MEANS, linear=False, start=(same_quantity("y1"), same_quantity("y2")), requirements=PLAIN),
+        "edge.central_flow": pair_of(*MEANS, linear=False, start=("y1=y1", "y2=y2"), requirements=PLAIN),
     },
 )
