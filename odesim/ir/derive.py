@@ -166,7 +166,7 @@ class _ChainRule:
         there = sp.Abs(outer) >= LEAST  # sympy calls exp(x) != 0 true
         if there.has(sp.arg):  # of exp(log(s)**2) sympy says that it may be complex, where it knows no sign of s
             there = (outer >= LEAST) | (outer <= -LEAST)
-        return sp.Piecewise((outer * inner, there), (0, True))
+        return _where(outer * inner, there)
 
 
 def _may_overflow(e: Expr) -> bool:
@@ -184,7 +184,16 @@ def _at_rest(e: Expr, n: int, slope: Expr) -> Expr:
     if not ends or not a.has(*HOLDING):
         return slope
     smooth = e.exp >= 1 if e.is_Pow else sp.false
-    return sp.Piecewise((slope, sp.Or(sp.And(*(sp.Ne(a, end) for end in ends)), smooth)), (0, True))
+    return _where(slope, sp.Or(sp.And(*(sp.Ne(a, end) for end in ends)), smooth))
+
+
+def _where(slope: Any, condition: Any) -> Any:
+    """slope where a condition holds, and 0 elsewhere.
+
+    slope everywhere, where sympy takes a Piecewise of the condition out of a sum, past the index that it depends on.
+    """
+    chosen = sp.Piecewise((slope, condition), (0, True))
+    return chosen if chosen.free_symbols <= slope.free_symbols | condition.free_symbols else slope
 
 
 def _with_choices(a: Any) -> Any:

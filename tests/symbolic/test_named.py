@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sympy import Piecewise, Sum, Symbol, exp, log
+from sympy import Piecewise, Range, Sum, Symbol, exp, log, oo
 
 import odesim
 from odesim.base.errors import SpecError
@@ -146,6 +146,22 @@ def test_a_neighbour_in_a_layer_and_beside_it() -> None:
     run = odesim.integrate(s, method="euler", step=1.0, span=(0, 1), backend="numpy", params={"x": a}, initial={"y": b})
     want = max(0.0, a[0] * b[1], a[1] * b[2])
     np.testing.assert_allclose(run.y["y"][-1] - b, (want + np.roll(a, -1)) * want, rtol=1e-12, atol=1e-15)
+
+
+def test_what_an_array_sums_up_to_its_own_index() -> None:
+    """Rows that a parameter names at a neighbour, beside a neighbour; the index of the array is no axis of the System."""
+    (j, k), V, rows = index("j k"), IndexedBase("V", shape=(D, D)), IndexedBase("rows", shape=(D,))
+    h = named("h", over(Sum, V[rows[k + 1], k - 1], (k, j + 1)), (j, D))
+    params = Param(V, 1.0, REAL, "numbers"), Param(rows, 0, Range(0, oo), "rows", indexes=D, cover=False)
+    s = System(
+        name="t.partial", source=SOURCE, axes={i: D}, equations={x[i]: h[i]}, params=params, initial={x[i]: 0.0}, sizes={D: 3},
+        boundary={k: "periodic"},
+    )  # fmt: skip
+    assert definitions_text(s) == "h[j] = sum_k<=j(V[rows[k + 1], k - 1])"
+    numbers, named_rows = np.random.default_rng(7).normal(size=(3, 3)), np.array([2, 0, 1])
+    run = odesim.integrate(s, params={"V": numbers, "rows": named_rows})
+    want = np.cumsum([numbers[named_rows[(n + 1) % 3], n - 1] for n in range(3)])
+    np.testing.assert_allclose(run.y["x"][-1], want, rtol=1e-12)
 
 
 def test_a_condition_on_a_sum_of_choices_takes_a_name() -> None:

@@ -24,6 +24,7 @@ from odesim.display.text import describe
 from odesim.inputs.grammar import parse_value
 from odesim.symbolic import Constraint, Event, IndexedBase, Param, Source, System, index, named, over, sizes, table
 from odesim.symbolic import time as t
+from odesim.targets.compiled import compile_system
 
 KINDS = ("linear", "pchip", "step")
 (k, i), (K, N) = index("k i"), sizes("K N")
@@ -411,6 +412,20 @@ def condition(e: Any, points: dict[str, Any], **more: Any) -> float:
 def test_conditions_on_a_named_time(e, wanted, method):
     """A condition on a value that has a name changes when the value passes, though no t stands in it."""
     assert condition(named("z", e), POINTS, method=method) == pytest.approx(wanted, abs=1e-12)
+
+
+def test_a_table_of_a_table():
+    """Its slope by the time is that of numpy.interp, by differences: a stiff method's slopes hold sums of choices within conditions."""
+    system = replace(driven("linear"), equations={x: table(table(t, T[k], u[k]), T[k], u[k]) - x}, observables={})
+    compiled, points = compile_system(system), {name: np.array(numbers) for name, numbers in POINTS.items()}
+
+    def value(at):
+        return np.interp(np.interp(at, points["T"], points["u"]), points["T"], points["u"])
+
+    derivatives = compiled.linear.bind({"K": 5}, points, compiled.layout({"K": 5}))
+    for at in (0.2, 1.0, 2.5):  # in straight parts
+        difference = (value(at + 1e-3) - value(at - 1e-3)) / 2e-3
+        assert derivatives.time_slope(at, np.array([0.3])) == pytest.approx(difference, rel=1e-9, abs=1e-12)
 
 
 @pytest.mark.parametrize("kind", KINDS)
