@@ -74,13 +74,16 @@ def make_figure(solution: "Solution", choice: Choice) -> Any:
     gaps = {"vertical_spacing": 0.25 / rows, "horizontal_spacing": 0.12}
     figure: Any = make_subplots(rows, columns, subplot_titles=names, shared_xaxes="all", **gaps)
     events = {name: Events.of(occurrences) for name, occurrences in solution.events.items() if len(occurrences)}
+    rasters = {q.name for q in drawn if q.view == RASTER}
     for number, quantity in enumerate(drawn):
         place = {"row": 1 + number // COLUMNS, "col": 1 + number % COLUMNS}
         if quantity.view != RASTER:
             add_quantity(figure, quantity, time_axis, place, log_colors=bool(choice.scale("c")))
         if quantity.kind == "lines" and choice.is_log("y", quantity.view == "Log"):
             figure.update_yaxes(type="log", exponentformat="power", **place)
-        add_events(figure, quantity, solution.t, events, place)
+        here = {quantity.name} if quantity.view == RASTER else events.keys() - rasters
+        there = {name: one for name, one in events.items() if name in here}
+        add_events(figure, quantity, solution.t, there, place)
         if number + COLUMNS >= len(drawn):
             figure.update_xaxes(title_text=escape(label), **place)
     figure.update_xaxes(type="log" if time_axis.log else "linear", showticklabels=True)
@@ -98,12 +101,10 @@ def add_quantity(figure: Any, quantity: Quantity, time_axis: TimeAxis, place: di
     if quantity.kind == "lines":
         colors: list[Any] = [CATEGORIES[0]] if quantity.count == 1 else [rgb(color) for color in ordered_colors(quantity.count)]
         for i, color in enumerate(colors):
-            x, line = t, np.ma.masked_invalid(values[:, i])
-            if quantity.jumps:
-                x, line, _ = with_jumps(x, line, quantity.jumps[i])
+            x, line = curve_of(t, values[:, i], quantity.jumps[i] if quantity.jumps else ())
             name = quantity.part_name(i)
             style = {"mode": "lines", "line": {"color": color, "width": 1.5}, "hovertemplate": "t = %{x:.6g}<br>%{y:.6g}", "name": name}
-            figure.add_scatter(x=x, y=np.ma.filled(np.ma.asarray(line, float), np.nan), legendgroup=quantity.name, **style, **place)
+            figure.add_scatter(x=x, y=line, legendgroup=quantity.name, **style, **place)
         return
     chosen = spread_indices(quantity.count, MAP)
     shown = np.where(np.isfinite(values), values, np.nan)[:, chosen].T
@@ -124,7 +125,7 @@ def rgb(color: Any) -> str:
 def add_events(figure: Any, quantity: Quantity, t: Array, events: dict[str, Events], place: dict[str, int]) -> None:
     """Adds marks: of an event of components on these, of another one on the line of a number, else at the foot of the panel."""
     for number, (name, one) in enumerate(events.items()):
-        chosen, heights = event_heights(quantity, t, name, one) if quantity.view != RASTER or quantity.name == name else (None, None)
+        chosen, heights = event_heights(quantity, t, name, one)
         if heights is not None and quantity.kind != "lines":  # as the map has its rows
             heights = [quantity.part_name(int(i)) for i in heights]
         if heights is not None:
@@ -163,5 +164,13 @@ def event_heights(quantity: Quantity, t: Array, name: str, events: Events, *, li
     components = components[chosen]
     if not lines:
         return occurrences, components.tolist()
-    values = quantity.flat
-    return occurrences, [float(np.interp(at, t, values[:, i])) for at, i in zip(events.t[occurrences], components, strict=True)]
+    curves = {i: curve_of(t, quantity.flat[:, i], quantity.jumps[i] if quantity.jumps else ()) for i in np.unique(components).tolist()}
+    return occurrences, [float(np.interp(at, *curves[i])) for at, i in zip(events.t[occurrences], components.tolist(), strict=True)]
+
+
+def curve_of(t: Array, values: Array, jumps: Any) -> tuple[Array, Array]:
+    """(times, values) of a curve t, values (T,) with the values on both sides of its jumps; NaN where there is none."""
+    line: Any = np.ma.masked_invalid(values)
+    if len(jumps):
+        t, line, _ = with_jumps(t, line, jumps)
+    return t, np.ma.filled(np.ma.asarray(line, float), np.nan)

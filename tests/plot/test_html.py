@@ -15,7 +15,7 @@ from odesim.plot import Choice, figure_of_solution, page_of_solution, save
 from odesim.plot.html import make_figure
 from odesim.plot.html_figure import to_plotly, words_of
 from odesim.store import read_solution
-from tests.support.pictures import CASES
+from tests.support.pictures import CASES, solution
 
 pytest.importorskip("plotly", reason="pip install 'odesim[html]'")
 
@@ -31,6 +31,18 @@ def test_a_page_shows_the_run():
     (marks,) = (trace for trace in figure.data if trace.mode == "markers")
     np.testing.assert_allclose(sorted(marks.y), [0.5, 1.0], atol=1e-3)  # half of mu; saved times are 0.005 apart
     assert [trace.name for trace in figure.data if trace.mode == "markers" and trace.showlegend] == ["half way (2×)"]
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_marks_at_jumps(many):
+    """A mark at a jump has a value of its curve, on either side; of many marks a raster has all."""
+    t, at = np.linspace(0, 10, 41), np.linspace(0.6, 9.6, 20 if many else 2)
+    v = np.stack([(t[:, None] > at).sum(axis=1), 0 * t], axis=1).astype(float)
+    jumps = {"jumps": {"hit": {"v": "component"}}}
+    events = {"hit": [{"t": float(one), "index": (0,)} for one in at]}
+    figure = make_figure(solution({"v": v}, t, dims={"v": ("m",)}, events=events, attrs=jumps), Choice())
+    (marks,) = (trace for trace in figure.data if trace.mode == "markers")
+    assert list(marks.y) == ["hit[0]"] * 20 if many else set(marks.y) <= {0.0, 1.0, 2.0}
 
 
 def test_a_matrix_is_a_map():
