@@ -144,7 +144,7 @@ def rest_text(data: "xarray.Dataset", files: list[tuple[str, str]]) -> str:
         f"state {', '.join(about['rest_states'].split())}",
     )
     notes = [(f"{counted(about[what], 'start')}", words) for what, words in MISSED.items() if about[what]]
-    if data.sizes["mode"] < sum(data[name].isel(rest=0).size for name in about["rest_states"].split()) and count:
+    if count and data.sizes["mode"] < sum(data[name][0].size for name in about["rest_states"].split()):
         notes += [("eigenvalues", f"the {data.sizes['mode']} leading ones; ? is not known")]
     notes += [("not shown", f"{counted(count - SHOWN, 'rest state')} more; --json and --out have all")] * (count > SHOWN)
     return "\n".join(part for part in (head, table(rows, header) if rows else "", table([*notes, *files])) if part)

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from odesim.base.arrays import Array
-from odesim.dynamics.field import Field, independent
+from odesim.dynamics.field import Field, independent, null_rows
 
 MOST_CORRECTIONS = 8
 EXACT = 1e-11
@@ -81,9 +81,14 @@ class Curve:
     laws: Array
 
     @cached_property
+    def weights(self) -> Array:
+        """An orthonormal basis (k, n) of the linear invariants that the equations show; that the parameter stays is none of them."""
+        return independent(self.field.weights[:, :-1])
+
+    @cached_property
     def normals(self) -> Array:
-        """An orthonormal basis (k, n) of the linear invariants of the states; that the parameter stays is none of them."""
-        return independent(np.vstack([self.field.weights[:, :-1], self.laws]))
+        """An orthonormal basis (k, n) of all linear invariants of the states."""
+        return independent(np.vstack([self.weights, self.laws]))
 
     @cached_property
     def inside(self) -> Array:
@@ -99,6 +104,12 @@ class Curve:
         beside = np.hstack([self.normals, np.zeros((len(self.normals), 1))])
         return np.vstack([self.inside.T @ self.field.jacobian(z)[:-1], beside])
 
+    def holds(self, z: Array) -> bool:
+        """Whether what no state about the start changes stays at z (n + 1,) too, where a condition may be another."""
+        W, J, f = self.weights, self.field.jacobian(z)[:-1], self.field(z)[:-1]
+        rounding = EXACT * float(np.linalg.norm(J)) * max(1.0, float(np.max(np.abs(z))))
+        return not len(W) or (len(null_rows(W, J)) == len(W) and float(np.max(np.abs(W @ f))) <= rounding)
+
     def point(self, guess: Array, normal: Array, along: Array | None = None) -> Point | None:
         """The point near guess (n + 1,) in the plane through it that is normal to `normal`; None where Newton's method finds none.
 
@@ -112,7 +123,10 @@ class Curve:
                 return None
             d = np.linalg.lstsq(A, -right, rcond=1e-13)[0]  # A is singular at a branch point, where the residual is 0
             z = z + d
-            if np.max(np.abs(d)) <= EXACT * max(1.0, float(np.max(np.abs(z)))):
+            size = max(1.0, float(np.max(np.abs(z))))
+            if np.max(np.abs(d)) <= EXACT * size:
+                if not self.holds(z):
+                    return None
                 J = self.jacobian(z)
                 _, s, V = np.linalg.svd(J)
                 # the part of the way in the kernel: at a branch point that has more dimensions than one

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.dynamics.field import Field, independent
+from odesim.dynamics.field import Field, independent, null_rows
 from odesim.symbolic.parts import Invariant
 
 MOST_ITERATIONS = 60
@@ -171,7 +171,10 @@ def _accepted(field: Field, y: Array, step: Step, noise: Array, laws: tuple[Inva
     doubt = replace(step, right=np.maximum(np.abs(step.right), noise)).damped(0.0)
     doubt *= min(1.0, UNKNOWN * max(1.0, float(np.max(np.abs(y)))) / max(float(np.max(np.abs(doubt))), 1e-300))
     slack = 4 * float(np.linalg.norm(field.jacobian(y + doubt) - J, 2))
-    return Root(y, float(np.max(np.abs(field(y)))), J, slack, independent(field.normals(laws, y)))
+    # what no state about the start changes may be changed here, where a condition is another
+    weights, normals = field.weights, field.normals(laws, y)
+    rows = [null_rows(weights, J) if len(weights) else weights, normals[len(weights) :]]
+    return Root(y, float(np.max(np.abs(field(y)))), J, slack, independent(np.vstack(rows)))
 
 
 def spectrum_of(root: Root, *, discrete: bool) -> Spectrum:

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from scipy.interpolate import CubicSpline
 from scipy.optimize import brentq
 from scipy.special import iv, lambertw
-from sympy import Indexed, Integer, Interval, Symbol, oo, symbols
+from sympy import Heaviside, Indexed, Integer, Interval, Symbol, oo, symbols
 
 import odesim
 from odesim.base.errors import OdesimError
@@ -31,6 +31,14 @@ def system(equations, initial, **params: Any):
 PITCHFORK = system({x: r * x - x**3}, {x: 0.1}, r=-1.0)
 CUSP = system({x: h + r * x - x**3}, {x: -1.0}, h=0.0, r=1.5)
 BRUSSELATOR = system({x: a - (b + 1) * x + x**2 * y, y: b * x - x**2 * y}, {x: 1.0, y: 1.0}, a=1.2, b=1.0)
+
+
+def test_what_is_constant_only_about_the_start():
+    """x + y = r, and x - y stays, up to x + y = 1000; beyond, rest states need x - y = 1, and the branch from x = y has none."""
+    far = {x: r - x - y + (x - y - 1) * Heaviside(x + y - 1000), y: r - x - y - (x - y - 1) * Heaviside(x + y - 1000)}
+    found = odesim.branch(system(far, {x: 0.5, y: 0.5}, r=1.0), "r", (1, 3000))
+    assert float(found["r"].max()) == pytest.approx(1000, rel=1e-6)
+    np.testing.assert_allclose(found["x"] + found["y"], found["r"], rtol=1e-9)
 
 
 def test_pitchfork():

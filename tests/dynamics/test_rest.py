@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from scipy.optimize import brentq, root
-from sympy import Interval, Max, Sum, Symbol, exp, oo, symbols
+from sympy import Interval, Max, Piecewise, Sum, Symbol, exp, oo, symbols
 
 import odesim
 from odesim.base.arrays import Layout
@@ -334,3 +334,23 @@ def test_the_command_refuses(tmp_path, monkeypatch):
     for words in (["--up-to", "q"], ["--set", "c=-1"], ["--out", "no/r.nc"], ["--out", "r.csv"], ["--plot", "r.txt"]):
         done = CliRunner().invoke(cli, [*WORDS, *words])
         assert done.exit_code == 2 and not list(tmp_path.iterdir()), (words, done.output)
+
+
+def test_what_is_constant_only_about_the_start():
+    """x - y stays where x + y < 1000, and grows at rate 5 about (600, 600), to which x = y leads: a saddle."""
+    both, apart = 2 + (x - y) / 10, 3 * (x - y)
+    far = system({x: Piecewise((both, x + y < 1000), (600 - x + apart, True)), y: Piecewise((both, x + y < 1000), (600 - y - apart, True))})
+    found = odesim.rest(far, span=(0, 1000))
+    assert found["stability"].values.tolist() == ["saddle"] and found["index"].values.tolist() == [1]
+    np.testing.assert_allclose(np.sort(found["eigenvalue_real"].values[0]), [-1, 5], rtol=1e-9)
+
+
+def test_the_command_finds_none(monkeypatch, tmp_path):
+    """No rest state is an answer, with a code of its own."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "away.py").write_text(
+        "from sympy import symbols\nfrom odesim.symbolic import System\nx = symbols('x')\n"
+        "SYSTEM = System('my.away', equations={x: 1 + x**2}, initial={x: 0}, span=(0, 1.0))\n"
+    )
+    done = CliRunner().invoke(cli, ["rest", "away.py"])
+    assert done.exit_code == 3 and "my.away: 0 rest states" in done.stdout, done.output
