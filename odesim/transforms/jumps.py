@@ -16,16 +16,19 @@ from odesim.symbolic.system import System
 from odesim.symbolic.times import has_ranges
 
 COMPARISONS = (sp.StrictLessThan, sp.LessThan, sp.StrictGreaterThan, sp.GreaterThan)
-DIGITS = 40
-TOLERANCE = sp.Float("1e-25")
-NEAR = sp.Float("1e-200")
+DIGITS = 330
+TOLERANCE = sp.Float("1e-300")
+"""How far two sides are apart: (y/100)**50 has 1e-100 about y = 1, and is no small jump at y = 100."""
+FAR, SATURATING = 300, (sp.exp, sp.tanh, sp.erf, sp.erfc)
+"""Functions that are flat to TOLERANCE where their arguments are larger than FAR."""
+NEAR = sp.Float("1e-1000")
 """How near to the boundary, in its own units, both sides are compared: on it, conditions that hold on one side only may hold on none."""
 POINTS, TRIALS = 4, 40
 MOST_COMBINATIONS = 128
 """Combinations of other conditions that are tried; with more than these, a right-hand side is taken to jump."""
 
 
-# Random points beside the boundary, on both sides of it, in 40 digits: sympy cannot prove that two sides are equal, and a proof is not
+# Random points beside the boundary, on both sides of it, in many digits: sympy cannot prove that two sides are equal, and a proof is not
 # needed to be right. A jump that is seen where there is none costs stops of a run; one that is missed costs its order. Other conditions may
 # hide the jump, as in (t < a) & (y < b) for t above a. So every combination of their outcomes is tried, and a jump in one of them counts.
 def may_jump(rhs: Any, kind: str, g: Expr) -> bool:
@@ -82,6 +85,8 @@ def _outcomes(e: Any) -> dict[Any, tuple[Any, ...]]:
             values[part] = (sp.S.One, sp.S.NegativeOne)
         elif isinstance(part, sp.Heaviside):
             values[part] = (sp.S.One, sp.S.Zero)
+        elif isinstance(part, sp.floor):
+            values[part] = (sp.S.Zero, sp.S.One)
         elif isinstance(part, sp.Max | sp.Min):
             values[part] = part.args
         elif isinstance(part, sp.Abs):
@@ -106,7 +111,7 @@ def _differ(above: Any, below: Any) -> bool:
     equal = 0
     for point in islice(_points(sp.Tuple(above, below)), TRIALS):
         try:
-            sides = [e.xreplace(point).evalf(DIGITS) for e in (above, below)]
+            sides = [_at(e, point).evalf(DIGITS) for e in (above, below)]
         except (TypeError, ValueError, ZeroDivisionError, AttributeError):
             continue
         if sp.nan not in sides:  # nan on one side: the right-hand side is not defined there, and no step crosses
@@ -118,6 +123,20 @@ def _differ(above: Any, below: Any) -> bool:
         if equal >= POINTS:
             return False
     return True
+
+
+# 1 + exp(-1000*(x - y)**2) is 1 at most points, and 2 where y = x. What such a function is there stands for what it may be.
+def _at(e: Any, point: dict[Any, Any]) -> Any:
+    """e at a point. What saturates far from 0 has a random argument there, one for each value."""
+    if e in point:
+        return point[e]
+    if not e.free_symbols:
+        return e
+    args = [_at(a, point) for a in e.args]
+    last = isinstance(e, SATURATING) or (e.is_Pow and e.exp.free_symbols)
+    if last and (u := args[-1].evalf(DIGITS)).is_real and abs(u) > FAR:
+        args[-1] = sp.Float(random.Random(str(u.evalf(DIGITS // 2))).uniform(-2.0, 2.0), DIGITS)
+    return e.func(*args)
 
 
 def _one_side(e: Any, kind: str, g: Expr, side: int) -> Any:

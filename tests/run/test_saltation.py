@@ -102,6 +102,20 @@ def test_what_has_no_sensitivities() -> None:
     assert run.sensitivities["b"]["x"][-1] == pytest.approx(run.final["x"] / 2)
 
 
+def test_jumps_that_states_of_size_1_do_not_show() -> None:
+    """x begins at 4 with speed 1; rates h up to a place, then 0: what starts further on misses h there. 1e-6: the tolerance."""
+    near, whole = 1000 * (x - q) ** 2, sp.floor(b / 10 + sp.Rational(1, 2))
+    heights = (exp(-near), sp.Pow(2, -near.subs(x, x - 1)), 1 - sp.tanh(200 + a), whole, (k / 100) ** 50)
+    places = (5, 6, 5.2, 5.4, 5.6)
+    rates = {sp.Symbol(f"y{i}"): Piecewise((0, x > z), (h, True)) for i, (h, z) in enumerate(zip(heights, places, strict=True))}
+    values = {n: 4.0, q: 5.0, a: -200.0, b: 43.0, k: 100.0}
+    params = tuple(Param(p, value, REALS, "number") for p, value in values.items())
+    model = System("hidden", equations={x: 1, **rates}, params=params, initial={x: n, **dict.fromkeys(rates, 0)}, span=(0.0, 3.0))
+    run = odesim.integrate(model, sensitivities=["n"], rtol=1e-9)
+    # of the first two the integral of dh/dx makes up for the jump, as each is 0 at the start
+    np.testing.assert_allclose([run.sensitivities["n"][str(y)][-1] for y in rates], [0, 0, -1, -4, -1], atol=1e-6)
+
+
 def _slope(f: Any, at: float) -> Any:
     """The central difference of f (n,) at a number."""
     return (np.array(f(at + STEP)) - np.array(f(at - STEP))) / (2 * STEP)
