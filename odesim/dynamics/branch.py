@@ -140,6 +140,8 @@ def branch(
         followed = Branch(points, [])
         for point, specials in walk(points[-1], low, high, (high - low) / STEPS, most_points):
             known = [s.point for b in done for s in b.specials if s.kind == "branch"]
+            if order is not None:
+                order.check(point.z)
             followed.points.append(point)
             new = [s for s in specials if not any(distance(p, s.point, order) <= 1e-4 * (high - low) for p in known)]
             followed.specials += new

@@ -162,6 +162,7 @@ class Order:
     """The order along one index, up to which states are one. Raises ParamError where the equations have not this symmetry."""
 
     def __init__(self, field: Field, index: str) -> None:
+        self.field, self.index = field, index
         layout, keys = field.layout, dict(zip(field.system.states, map(key_indices, field.system.equations), strict=True))
         names = {i.name for indices in keys.values() for i in indices}
         if index not in names:
@@ -171,14 +172,19 @@ class Order:
         blocks = layout.split(np.arange(layout.size))
         along = {name: [i.name for i in at].index(index) for name, at in keys.items() if index in (i.name for i in at)}
         self.places = np.hstack([np.moveaxis(blocks[name], axis, 0).reshape(count, -1) for name, axis in along.items()])
-        y = field.layout.join(field.numbers.initial) + 0.1 * np.random.default_rng(0).random(layout.size)
+        self.check(field.layout.join(field.numbers.initial))
+
+    def check(self, y: Array) -> None:
+        """Raises ParamError where the equations have not this symmetry beside y (n,): a condition may break it at other states."""
+        field, count = self.field, len(self.places)
+        y = y + 0.1 * np.random.default_rng(0).random(len(y))
+        f = field(y)
         for order in (np.roll(np.arange(count), 1), [*range(count)[:2][::-1], *range(2, count)]):  # which generate all others
-            turned = np.arange(layout.size)
+            turned = np.arange(len(y))
             turned[self.places] = self.places[order]
-            f = field(y)
             if not np.allclose(field(y[turned]), f[turned], rtol=1e-9, atol=1e-12 * max(1.0, float(np.max(np.abs(f))))):
                 raise ParamError(
-                    f"{field.system.name} is not the same in another order along {index}: its states cannot be counted up to it"
+                    f"{field.system.name} is not the same in another order along {self.index}: its states cannot be counted up to it"
                 )
 
     def nearest(self, a: Array, b: Array) -> Array:
@@ -198,6 +204,8 @@ def distinct(field: Field, starts: Array, order: Order | None) -> tuple[list[Res
         if root is None or field.outside(root.y):
             counts["failed" if root is None else "outside"] += 1
             continue
+        if order is not None:
+            order.check(root.y)
         known = next((r for r in rests if is_same(r.root, root, order)), None)
         if known is not None:
             known.times += 1

@@ -290,6 +290,8 @@ def test_states_outside_their_sets_are_left_out():
 
 k = Symbol("k", real=True)
 RATE = Param(k, 1.0, REAL, "rate")
+FAR = {v[m]: (2 - v[m]) * Piecewise((1 + m, v[m] > 1), (1, True))}
+"""Places are alike where the run begins, and not where it ends."""
 WRONG: dict[str, tuple[Any, dict[str, Any], str]] = {
     "time": (system({x: time - x}), {}, "do not depend on t"),
     "noise": ("particles.noisy_circle", {}, "has noise"),
@@ -297,6 +299,7 @@ WRONG: dict[str, tuple[Any, dict[str, Any], str]] = {
     "parameter": (system({x: k - x}, params=(RATE,)), {"vary": {"k": "uniform(0,1)"}, "members": 3}, "k is a parameter"),
     "index": ("hopfield.potts", {"up_to": "j"}, "no index of a state 'j'"),
     "order": (system({v[m]: m - v[m]}, axes={m: M}, sizes={M: 3}), {"up_to": "m"}, "not the same in another order along m"),
+    "order at the end": (system(FAR, axes={m: M}, sizes={M: 3}), {"up_to": "m"}, "not the same in another order along m"),
     "steps": (system({x: -x}), {"steps": 3}, "steps"),
 }
 
