@@ -13,7 +13,7 @@ from scipy.stats import ttest_1samp
 from odesim.lab.compare.comparison import Comparison
 from odesim.plot.comparison import ALIKE, COMPONENTS, ROWS, SAME, THEORY, component_indices, figure_of_comparison, short_label
 from odesim.plot.style import INK, SMALL, WIDTH
-from tests.support.texts import clashes, drawn_texts, has_no_hole, notes
+from tests.support.texts import clashes, drawn_texts, has_filled_rows, notes
 
 T = np.linspace(0.0, 20.0, 30)
 
@@ -54,7 +54,7 @@ def test_legible(name):
     assert clashes(figure, texts) == []
     assert min(float(text.get_fontsize()) for text in figure.findobj(Text)) >= SMALL
     assert all(axes.get_ylabel() for axes in figure.axes) and any("SGD" in axes.get_xlabel() for axes in figure.axes)
-    assert has_no_hole(figure)
+    assert has_filled_rows(figure)
     said, rows = notes(figure), min(len(CASES[name].theory), ROWS)
     assert figure.get_suptitle() == "some.system beside a_task (model)" and len(figure.axes) == 2 * rows <= 6
     assert ("theory: the flow" in said) is (name != "two runs")

@@ -18,13 +18,13 @@ from odesim.plot.strips import telling_rows
 from odesim.plot.style import SMALL, WIDTH
 from tests.support.matrix import slow_but
 from tests.support.pictures import CASES, T, grow, solution
-from tests.support.texts import clashes, drawn_texts, has_no_hole, notes
+from tests.support.texts import clashes, drawn_texts, has_filled_rows, notes
 
 
 @pytest.mark.first(4)
 @pytest.mark.parametrize("name", slow_but(CASES, [*CASES][::2]))
 def test_legible(name: str) -> None:
-    """Each axis has a name, no two words overlap or leave the page, type is 6 points or more at 80 mm, panels fill their grid."""
+    """Each axis has a name, no two words overlap or leave the page, type is 6 points or more at 80 mm, panels fill their rows."""
     case = CASES[name]
     figure = figure_of_solution(case)
     width = figure.get_figwidth() * 25.4
@@ -37,7 +37,7 @@ def test_legible(name: str) -> None:
     indices = {", ".join(map(symbol, dims[1:])) for dims in case.dims.values()} - {""}  # under the last values of matrices
     assert any("SGD" in label for label in named) and all("SGD" in label or label in indices for label in named)
     assert all(axes.get_ylabel() or str(axes.get_label()).startswith("<colorbar") for axes in figure.axes)
-    assert has_no_hole(figure)
+    assert has_filled_rows(figure)
     if name == "a formula's signs":
         assert not any(is_math_text(text) for text in [figure.get_suptitle(), *(axes.get_ylabel() for axes in figure.axes)])
     # a panel, or a line under the title, for every quantity

@@ -16,7 +16,7 @@ from odesim.plot.choice import Choice
 from odesim.plot.labels import place_names
 from odesim.plot.style import SMALL
 from odesim.plot.trajectory import COLUMNS, figure_of_trajectory
-from tests.support.texts import clashes, drawn_texts, has_no_hole, notes
+from tests.support.texts import clashes, drawn_texts, has_filled_rows, notes
 
 
 def run(last: int, seeds: int, end: float, **shapes: tuple[int, ...]) -> xr.Dataset:
@@ -62,7 +62,7 @@ def test_legible(name):
     assert entries == (["mean of seeds", *["middle half"] * (count >= 8), "range"] if count > 1 else [])
     assert ("arrays: mean over seeds" in said) is (name in ("seeds and arrays", "a map", "attention to words", "rows by number"))
     assert ("not shown: x5, x6, x7, x8" in said) is (name == "more than fit")
-    assert has_no_hole(figure)
+    assert has_filled_rows(figure)
     bars = [axes for axes in figure.axes if str(axes.get_label()).startswith("<colorbar")]
     assert all(axes.get_xlabel() for axes in bars)
 

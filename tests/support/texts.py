@@ -54,9 +54,12 @@ def notes(figure: Figure) -> list[str]:
     return [line for text in figure.texts if text.get_fontsize() == NOTE for line in text.get_text().split("\n")]
 
 
-def has_no_hole(figure: Figure) -> bool:
-    """Whether the panels cover every cell of their grid, each once."""
+def has_filled_rows(figure: Figure) -> bool:
+    """Whether panels fill each row of their grid from the left, no cell twice; in a row with an empty place each is one cell wide."""
     spans: list[Any] = [axes.get_subplotspec() for axes in figure.axes if not str(axes.get_label()).startswith("<colorbar")]
-    cells = [(row, column) for span in spans for row in span.rowspan for column in span.colspan]
-    grid = spans[0].get_gridspec().get_geometry()
-    return len(set(cells)) == len(cells) == grid[0] * grid[1]
+    rows, columns = spans[0].get_gridspec().get_geometry()
+    cells = [sorted(column for span in spans if row in span.rowspan for column in span.colspan) for row in range(rows)]
+    short = {row for row in range(rows) if len(cells[row]) < columns}
+    return all(row and row == [*range(len(row))] for row in cells) and all(
+        len(span.colspan) == 1 for span in spans if short.intersection(span.rowspan)
+    )

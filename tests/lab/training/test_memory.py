@@ -83,7 +83,7 @@ CASES: tuple[tuple[str, dict[str, Any], int, str | None], ...] = (
 
 @pytest.mark.first(4)
 @pytest.mark.parametrize(
-    "case", slow_but(range(len(CASES)), range(0, len(CASES), 2)), ids=lambda k: f"{CASES[k][0]} {CASES[k][1]} {CASES[k][2]}"
+    "case", slow_but(range(len(CASES)), range(0, len(CASES), 2)), ids=lambda k: f"{CASES[k][0]} {', '.join(CASES[k][1])} {k}"
 )
 def test_the_estimate_is_near_the_peak(case):
     """Within a factor of 2.5 either way: enough to refuse in a sentence what would swap, and nothing that fits with room to spare."""
