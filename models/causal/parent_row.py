@@ -15,7 +15,6 @@ from scipy.optimize import brentq
 from sympy import Interval, Rational, Sum, Symbol, oo
 
 from odesim.symbolic import (
-    Attention,
     ClosedForm,
     Event,
     IndexedBase,
@@ -72,7 +71,7 @@ SYSTEM = System(
     span=(0.0, 100.0),
     time="steps times learning rate",
     observables={"loss": loss, "attention": S},
-    views=(Lines("loss"), Attention("attention")),
+    views=(Lines("loss"), Lines("attention")),
     invariants=(Invariant("sum of logits", over(Sum, A[i], (i, J)), "constant"), Invariant("loss falls", loss, "nonincreasing")),
     events=(Event("found", at(S, {j: 0}) - Rational(1, 2), 1, doc="half of the attention is on the parent"),),
     closed_forms=(ClosedForm("equal rivals", "from equal logits, all places but the first alike", equal_rivals),),

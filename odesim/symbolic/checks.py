@@ -12,7 +12,7 @@ import sympy as sp
 from sympy import Indexed, IndexedBase, Symbol
 from sympy.logic.boolalg import Boolean
 
-from odesim.base.errors import SpecError, nearest, no_such, shorten, value_text
+from odesim.base.errors import SpecError, counted, nearest, no_such, shorten, value_text
 from odesim.symbolic.assumptions import check_assumptions
 from odesim.symbolic.fields import LONGEST
 from odesim.symbolic.functions import FUNCTIONS
@@ -69,6 +69,7 @@ def check_system(s: Definition) -> None:
         if isinstance(e, sp.Basic):
             with error_part("observables", number):
                 scope.check(e, set(s.axes), f"observable {name!r}")
+    _check_views(s)
     check_display(s, scope)
     check_laws(s, scope)
     with error_part("noise"):
@@ -110,6 +111,20 @@ def _check_sizes(s: Definition) -> None:
                 raise SpecError(f"{s.name}: {no_such('size', name, s.size_names, 'sizes')}")
             if isinstance(n, bool) or not isinstance(n, Integral) or n < 1:
                 raise SpecError(f"{s.name}: size {name} must be a whole number of at least 1, not {value_text(n)}")
+
+
+def _check_views(s: Definition) -> None:
+    """Raises SpecError for a view of an array on what does not have its axes; those of a function of numpy are not known before a run."""
+    shapes = {**s.shapes, **{name: s.observable_indices(name) for name, e in s.observables.items() if isinstance(e, sp.Basic)}}
+    for number, view in enumerate(s.views):
+        rank, (least, most) = len(shapes.get(view.name, ())), view.axes
+        if view.name in shapes and not least <= rank <= most:
+            with error_part("views", number):
+                needs = f"at least {counted(least, 'axis', 'axes')}" + f" and at most {most}" * isfinite(most)
+                raise SpecError(
+                    f"{s.name}: {type(view).__name__} shows an array of {needs}, and {view.name} has "
+                    f"{counted(rank, 'axis', 'axes')}: write Lines or Log"
+                )
 
 
 def _check_names(s: Definition) -> None:

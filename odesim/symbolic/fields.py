@@ -41,8 +41,6 @@ def check_parts(s: "Definition") -> None:
     _check_items(s, "views", View)
     for number, view in enumerate(s.views):
         with error_part("views", number):
-            if type(view) is View:
-                raise SpecError(f"{s.name}: a View has a kind: choose from {', '.join(kind.__name__ for kind in View.__subclasses__())}")
             if view.name not in (names := (*s.states, *s.observables)):
                 raise SpecError(no_such("state or observable", view.name, names, f"views of {s.name}"))
     _check_mapping(s, "display", "{'z': v[i]**2/2}")
@@ -98,17 +96,20 @@ def _check_state_key(s: "Definition", field: str, key: Any) -> None:
 
 def _check_items(s: "Definition", field: str, kind: type) -> None:
     """Raises SpecError unless the field is a tuple or list of `kind`; a list becomes a tuple."""
-    value, name = getattr(s, field), kind.__name__
+    kinds = tuple(View.__subclasses__()) if kind is View else (kind,)
+    value, name = getattr(s, field), kinds[0].__name__
     with error_part(field):
-        if isinstance(value, kind):
+        if isinstance(value, kinds):
+            name = type(value).__name__
             raise SpecError(f"{s.name}: {field} is one {name}, not a tuple of them: a comma is missing after it, {field}=({name}(...),)")
         if not isinstance(value, tuple | list):
             raise SpecError(f"{s.name}: {field} must be a tuple, such as ({name}(...),), not {value_text(value)}")
     for number, item in enumerate(value):
         with error_part(field, number):
-            if not isinstance(item, kind):
+            if not isinstance(item, kinds):
                 arguments = ", ".join(f.name for f in fields(kind))  # type: ignore[arg-type]
-                raise SpecError(f"{s.name}: {field} holds {value_text(item)}, which is no {name}: write {name}({arguments})")
+                written = " or ".join(f"{one.__name__}({arguments})" for one in kinds)
+                raise SpecError(f"{s.name}: {field} holds {value_text(item)}, which is no {kind.__name__}: write {written}")
             _check_name(s, name, item.name)  # type: ignore[attr-defined]
     object.__setattr__(s, field, tuple(value))
 

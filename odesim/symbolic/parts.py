@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Integral, Real
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import sympy as sp
 from sympy import Expr, Indexed, Interval, Symbol, oo
@@ -292,8 +292,9 @@ class ClosedForm:
 @readable
 @dataclass(frozen=True)
 class View:
-    """How pictures show a state or observable, `name`: one of the kinds below."""
+    """How pictures show a state or observable, `name`: one of the kinds below. axes: how many it has, at least and at most."""
 
+    axes: ClassVar[tuple[int, float]] = (0, math.inf)
     name: str
 
 
@@ -308,13 +309,19 @@ class Log(View):
 class Matrix(View):
     """The lines of an array, and beside them the array as a map at four times: start, end, and two at equal parts of its way."""
 
+    axes = (2, math.inf)
+
 
 class Attention(View):
     """As Matrix, with colours from 0: rows are queries, columns are what they attend to."""
 
+    axes = Matrix.axes
+
 
 class Points(View):
     """As Matrix, with points in the place of maps, for angles x[i] or vectors x[i, a] of 2 or 3 components; tails show their way."""
+
+    axes = (1, 2)
 
 
 def checked_expression(e: Any, where: str) -> sp.Expr:
