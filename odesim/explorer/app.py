@@ -38,8 +38,10 @@ from odesim.explorer.views import LEVELS, Plane, Portrait, Sweep, component_name
 from odesim.inputs.bind import Numbers
 from odesim.inputs.registry import summary
 from odesim.lab.claims import Claim
+from odesim.plot.between import with_between
 from odesim.plot.choice import Choice
 from odesim.plot.panels import Quantity
+from odesim.plot.scales import make_time_axis
 from odesim.plot.solution import choose_quantities, quantities
 from odesim.run.integrate import METHOD_NAMES
 from odesim.run.solution import Solution
@@ -281,6 +283,8 @@ class Explorer:
             solution = self.explored.run(controls)
             page, *_ = choose_quantities(solution, Choice())
             every = [*quantities(solution.y, solution), *quantities(solution.observables, solution)]
+            every, _ = with_between(every, solution, Choice(), make_time_axis(solution.t))
+            page = [q for name in (q.name for q in page) for q in every if q.name == name]
             texts = tuple(getattr(self.explored, name)(controls) for name in ("command", "python", "notebook"))
             numbers = self.explored.numbers(plain)
         except OdesimError as error:

@@ -16,7 +16,7 @@ from matplotlib.colors import to_hex
 from odesim.base.arrays import Array
 from odesim.explorer.claims import Named
 from odesim.plot.html import event_heights
-from odesim.plot.panels import Quantity, spread_indices, with_jumps
+from odesim.plot.panels import Quantity, spread_indices
 from odesim.plot.style import CATEGORIES, FAINT, INK, ordered_colors
 from odesim.run.solution import Solution
 from odesim.stepper.occurrences import Events
@@ -140,8 +140,8 @@ def line_data(quantity: Quantity, t: Array, *, log: bool = False) -> dict[str, A
     chosen = spread_indices(quantity.count, LINES)
     values = np.ma.masked_invalid(quantity.flat[:, chosen])
     xs, ys = np.tile(np.asarray(t, float), (len(chosen), 1)), values.filled(np.nan).T
-    if quantity.jumps:
-        both = [with_jumps(t, values[:, k], quantity.jumps[i])[:2] for k, i in enumerate(chosen)]
+    if quantity.jumps or quantity.between:
+        both = [quantity.curve(i, t)[:2] for i in chosen]
         longest = max(len(x) for x, _ in both)
         xs, ys = (np.full((len(chosen), longest), np.nan) for _ in range(2))
         for k, (x, line) in enumerate(both):

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from odesim.base.arrays import Array
+from odesim.plot.between import with_between
 from odesim.plot.choice import Choice
 from odesim.plot.files import MARKS, PAGE, Page
-from odesim.plot.panels import MAP, RASTER, Quantity, spread_indices, with_jumps
+from odesim.plot.panels import MAP, RASTER, Quantity, spread_indices
 from odesim.plot.scales import TimeAxis, make_time_axis
 from odesim.plot.solution import choose_quantities, refuse_scales, with_rasters
 from odesim.plot.style import CATEGORIES, DIVERGING, INK, SEQUENTIAL, ordered_colors
@@ -67,6 +68,7 @@ def make_figure(solution: "Solution", choice: Choice) -> Any:
     drawn = with_rasters(drawn, solution, maps=False)  # one can zoom
     refuse_scales(choice, drawn)
     time_axis = make_time_axis(solution.t, str(solution.attrs.get("time_unit") or ""), choice.scale("x"))
+    drawn, notes = with_between(drawn, solution, choice, time_axis)
     label = f"t ({solution.attrs['time_unit']})" if solution.attrs.get("time_unit") else "t"
     rows = -(-len(drawn) // COLUMNS)
     columns = min(len(drawn), COLUMNS)
@@ -89,6 +91,7 @@ def make_figure(solution: "Solution", choice: Choice) -> Any:
     figure.update_xaxes(type="log" if time_axis.log else "linear", showticklabels=True)
     end = f": {solution.status} at t = {float(solution.t[-1]):.6g}" * (solution.status not in ("ok", "event"))
     more = f"<br><sub>not shown: {escape(', '.join(q.name for q in hidden))}</sub>" * bool(hidden)
+    more += "".join(f"<br><sub>{escape(note)}</sub>" for note in notes)
     title = f"{escape(str(solution.model))}{end}{more}"
     figure.update_layout(title=title, height=120 + HEIGHT * rows, template="plotly_white", font_family="DejaVu Sans, sans-serif")
     return figure
@@ -101,7 +104,8 @@ def add_quantity(figure: Any, quantity: Quantity, time_axis: TimeAxis, place: di
     if quantity.kind == "lines":
         colors: list[Any] = [CATEGORIES[0]] if quantity.count == 1 else [rgb(color) for color in ordered_colors(quantity.count)]
         for i, color in enumerate(colors):
-            x, line = curve_of(t, values[:, i], quantity.jumps[i] if quantity.jumps else ())
+            x, line, _ = quantity.curve(i, time_axis.t, time_axis.rows)
+            line = np.ma.filled(line, np.nan)
             name = quantity.part_name(i)
             style = {"mode": "lines", "line": {"color": color, "width": 1.5}, "hovertemplate": "t = %{x:.6g}<br>%{y:.6g}", "name": name}
             figure.add_scatter(x=x, y=line, legendgroup=quantity.name, **style, **place)
@@ -164,13 +168,6 @@ def event_heights(quantity: Quantity, t: Array, name: str, events: Events, *, li
     components = components[chosen]
     if not lines:
         return occurrences, components.tolist()
-    curves = {i: curve_of(t, quantity.flat[:, i], quantity.jumps[i] if quantity.jumps else ()) for i in np.unique(components).tolist()}
+    curves = {i: quantity.curve(i, t)[:2] for i in np.unique(components).tolist()}
+    curves = {i: (x, np.ma.filled(line, np.nan)) for i, (x, line) in curves.items()}
     return occurrences, [float(np.interp(at, *curves[i])) for at, i in zip(events.t[occurrences], components.tolist(), strict=True)]
-
-
-def curve_of(t: Array, values: Array, jumps: Any) -> tuple[Array, Array]:
-    """(times, values) of a curve t, values (T,) with the values on both sides of its jumps; NaN where there is none."""
-    line: Any = np.ma.masked_invalid(values)
-    if len(jumps):
-        t, line, _ = with_jumps(t, line, jumps)
-    return t, np.ma.filled(np.ma.asarray(line, float), np.nan)

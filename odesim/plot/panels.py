@@ -45,6 +45,7 @@ class Quantity:
 
     floor: below which size values may be errors, 0 where that is not known. view: its kind, as its System wants it to be seen.
     names: of the components, default their indices. marks {event: (numbers of occurrences (m,), their components (m,))}.
+    between: times (k,) between the saved ones and the values there (k, *shape); the time of a jump twice, with both sides.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Quantity:
     view: str = ""
     names: tuple[str, ...] = ()
     marks: Mapping[str, tuple[Array, Array]] = field(default_factory=dict)
+    between: tuple[Array, Array] | None = None
 
     @property
     def flat(self) -> Array:
@@ -122,6 +124,21 @@ class Quantity:
         marks = {event: (k[i == number], i[i == number] * 0) for event, (k, i) in self.marks.items()}
         view = "Log" if self.view == "Log" else ""
         return Quantity(self.name, self.values[chosen], tuple(map(str, index)), jumps, self.floor, view, marks=marks)
+
+    def curve(self, i: int, t: Array, rows: Any = slice(None)) -> tuple[Array, Any, Array]:
+        """(times, masked values, numbers of the saved points) of the line of component i, with its jumps. t (T,): saved times."""
+        line, t = np.ma.masked_invalid(self.flat[rows, i]), t[rows]
+        if self.between is None:
+            return with_jumps(t, line, self.jumps[i]) if self.jumps else (t, line, np.arange(len(t)))
+        more, values = self.between
+        # of equal times the side before a jump is first, then the saved point, which has the side after it
+        twice = np.append(more[1:] == more[:-1], False)
+        rank = np.concatenate([np.ones(len(t), int), np.where(twice, 0, 2)])
+        times = np.concatenate([t, more])
+        order = np.lexsort((rank, times))
+        order = order[times[order] >= t[0]]
+        every = np.ma.concatenate([line, np.ma.masked_invalid(values.reshape(len(more), -1)[:, i].astype(float))])
+        return times[order], every[order], np.flatnonzero(order < len(t))
 
     @property
     def is_constant(self) -> bool:
@@ -207,30 +224,30 @@ def jump_times(name: str, shape: tuple[int, ...], solution: "Solution") -> tuple
     return tuple(np.unique(np.concatenate(parts)) for parts in jumps_of) if any(jumps_of) else ()
 
 
+def is_apart(after: Array, count: int) -> Array:
+    """Whether two of `count` points on either side of a jump have no other jump between them, (n, 2).
+
+    after (n,): increasing numbers of the first point after each jump.
+    """
+    gaps = np.diff(np.concatenate([[0], after, [count]])) > 1
+    return np.column_stack([gaps[:-1], gaps[1:]])
+
+
 def with_jumps(x: Array, values: Any, at: Array) -> tuple[Array, Any, Array]:
     """(x, values, numbers of the given points) of a line with a vertical part at each of the positions `at`.
 
-    On either side it goes on as straight as the two points there, where no other jump is between them; else it keeps the nearest value.
-    Of several jumps between two points the last one counts.
+    On either side it goes on as straight as the two points there, where no other jump is between them; else it has a gap there.
     """
     after = np.searchsorted(x, at, side="left")
     inside = (after > 0) & (after < len(x))
-    places = dict(zip(after[inside].tolist(), at[inside].tolist(), strict=True))
-    k = np.array(list(places), int)
-    where, place = np.repeat(k, 2), np.repeat(np.array(list(places.values())), 2)
-    points = np.arange(len(x)) + 2 * np.searchsorted(k, np.arange(len(x)), side="right")
-    sides = [values[k - 1], values[k]] if len(k) else []
-    for side, (near, far) in enumerate(((k - 1, k - 2), (k, k + 1)) if len(k) else ()):
-        # a jump between the two points has its number, that of the later one, in after
-        apart = (far >= 0) & (far < len(x)) & ~np.isin(np.maximum(near, far), after)
-        near, far = near[apart], far[apart]
-        reach = (np.array(list(places.values()))[apart] - x[near]) / (x[near] - x[far])
-        sides[side][apart] = values[near] + reach * (values[near] - values[far])
-    both = np.ma.stack(sides, axis=1).ravel() if len(k) else values[:0]
-    line = np.ma.masked_all(len(x) + len(where))
-    added = np.setdiff1d(np.arange(len(line)), points)
-    line[points], line[added] = values, both
-    return np.insert(np.asarray(x, float), where, place), line, points
+    after, at = after[inside], at[inside]
+    line = np.ma.concatenate([values, np.ma.masked_all(2 * len(at))])
+    for side, apart in enumerate(is_apart(after, len(x)).T):
+        near, step = after[apart] - 1 + side, 2 * side - 1
+        reach = (at[apart] - x[near]) / (x[near] - x[near + step])
+        line[len(x) + 2 * np.flatnonzero(apart) + side] = values[near] + reach * (values[near] - values[near + step])
+    order = np.insert(np.arange(len(x)), np.repeat(after, 2), len(x) + np.arange(2 * len(at)))
+    return np.concatenate([x, np.repeat(at, 2)])[order], line[order], np.flatnonzero(order < len(x))
 
 
 def draw_cells(
@@ -308,14 +325,15 @@ def draw_lines(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis)
     """Draws a line for each component, from dark to light by index; returns their names and last values."""
     n, dots = quantity.count, len(time_axis.x) <= MARKED
     colors: list[Any] = [CATEGORIES[0]] if n == 1 else ordered_colors(n)
+    lines = []
     for i in range(n):
-        x, line, points = time_axis.x, values[:, i], np.arange(len(values))
-        if quantity.jumps:
-            x, line, points = with_jumps(x, line, time_axis.positions(quantity.jumps[i]))
+        t, line, points = quantity.curve(i, time_axis.t, time_axis.rows)
+        x = time_axis.positions(t)
+        lines.append(line)
         axes.plot(
             x, line, color=colors[i], marker="o" if dots else "", markevery=points.tolist(), clip_on=not dots, label=quantity.part_name(i)
         )
-    set_value_scale(axes, values)
+    set_value_scale(axes, np.ma.concatenate(lines))
     axes.set_ylabel(quantity.label)
     return [quantity.component(i) for i in range(n)], last_finite(values)
 

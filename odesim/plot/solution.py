@@ -13,10 +13,11 @@ from matplotlib.transforms import ScaledTranslation
 from odesim.base.arrays import Array, on_host
 from odesim.base.errors import ParamError
 from odesim.inputs.registry import summary
+from odesim.plot.between import SIDE, is_near, with_between
 from odesim.plot.choice import Choice, several_panels
 from odesim.plot.labels import EndLabels, symbol
 from odesim.plot.layout import ALONE, BAR, BESIDE, STACKED, STRIP, add_panels, cells_in_rows, finish, row_heights
-from odesim.plot.panels import LONG, RASTER, Quantity, draw_quantity, jump_times, marks_of, with_jumps
+from odesim.plot.panels import LONG, RASTER, Quantity, draw_quantity, jump_times, marks_of
 from odesim.plot.scales import TimeAxis, make_time_axis, shade_below, time_text
 from odesim.plot.strips import draw_strip
 from odesim.plot.style import CATEGORIES, INK, MARKERS, SMALL, WIDTH, literal, project_style, root_figure
@@ -31,7 +32,6 @@ PANELS = 6  # largest number, and a strip is one; others are named under the tit
 MAX_MARKS, TANGLED = 12, 48  # largest numbers of marks of one event, and of those in whose panel lines are told apart
 ROW_OF_TICKS, HIGH = 0.05, 40.0  # height of a row of ticks, in heights of the panel; points: of a panel in a stack
 LARGEST = 5000  # number of ticks, more of which are pixels in a file of curves
-FAR = 0.05  # of the time axis: between saved times farther apart the height of a curve is uncertain
 SIZE, STEP = 3.0, 3.6  # points: a mark, and from one on the axis to the next above it
 COLORS = (INK, CATEGORIES[1], CATEGORIES[2], CATEGORIES[3], CATEGORIES[5])
 FAINT = 0.35  # opacity of a mark of an event that states below atol decide
@@ -72,13 +72,14 @@ def figure_of_solution(solution: "Solution", choice: Choice | None = None, ax: A
     choice = choice or Choice()
     drawn, hidden, still = choose_quantities(solution, choice)
     drawn = drawn if ax is not None else with_rasters(drawn, solution, maps=not choice.var)
+    time_axis = make_time_axis(solution.t, str(solution.attrs.get("time_unit") or ""), choice.scale("x"))
+    drawn, gaps = with_between(drawn, solution, choice, time_axis)
     thinned = [q for q in drawn if q.neighbours > 1]
     notes = [f"constant: {symbol(q.name, q.dims, most=LONG)} = {', '.join(f'{x:.3g}' for x in q.flat[0])}" for q in still]
     notes += [f"{symbol(q.name, most=LONG)}: the largest of each {q.neighbours} neighbours" for q in thinned]
     notes += [literal(f"not shown: {', '.join(q.name for q in hidden)}")] * bool(hidden)
     refuse_scales(choice, drawn)
-    time_axis = make_time_axis(solution.t, str(solution.attrs.get("time_unit") or ""), choice.scale("x"))
-    notes += time_axis.notes
+    notes += [*time_axis.notes, *gaps]
     notes += ["only start and end are saved: save = 200 saves more"] * (len(solution.t) == 2)
     if ax is not None and len(drawn) != 1:
         raise several_panels([q.name for q in drawn])
@@ -243,7 +244,7 @@ def draw_events(panels: Sequence[tuple[Axes, Quantity]], events: Mapping[str, Ev
                 draw_raster(ax, quantity, positions, components[len(components) - len(positions) :], color)
             elif many:
                 ax.vlines(np.unique(positions), 0, 0.8 * ROW_OF_TICKS, color=color, lw=0.5, transform=ax.get_xaxis_transform())
-            elif components is not None and has_curves(quantity) and is_near(positions, time_axis):
+            elif components is not None and has_curves(quantity) and (quantity.between or is_near(marked.t, time_axis)):
                 draw_marks(ax, quantity, marked, components, time_axis, style)
             else:
                 faint = set() if marked.below is None else set(time_axis.positions(marked.t[marked.below]).tolist())
@@ -286,15 +287,6 @@ def draw_on_axis(axes: Axes, marks: Sequence[tuple[float, Mapping[str, Any]]], t
         axes.plot([x], [0.0], transform=axes.get_xaxis_transform() + lift, clip_on=False, zorder=3, **style)
 
 
-def is_near(positions: Array, time_axis: TimeAxis) -> bool:
-    """Whether all positions (n,) on the time axis are saved times or lie between two close ones."""
-    scaled = np.log if time_axis.log else np.asarray
-    x: Array = scaled(time_axis.x)
-    after = np.searchsorted(time_axis.x, positions)
-    high, low = x[np.minimum(after, len(x) - 1)], x[np.maximum(after - 1, 0)]
-    return bool(np.all((high - low <= FAR * (x[-1] - x[0])) | np.isin(positions, time_axis.x)))
-
-
 def draw_marks(
     axes: Axes, quantity: Quantity, events: Events, components: Array, time_axis: TimeAxis, style: Mapping[str, Any]
 ) -> None:  # fmt: skip
@@ -304,13 +296,14 @@ def draw_marks(
         x = time_axis.positions([event["t"]])
         if not len(x):
             continue
-        values = quantity.flat[time_axis.rows, i]
         if quantity.kind == "map":
             heights = [float(i)]
-        elif quantity.jumps and event["t"] in quantity.jumps[i]:
-            _, line, points = with_jumps(time_axis.x, np.ma.masked_invalid(values), x)
-            heights = np.ma.compressed(np.delete(line, points)).tolist()
         else:
-            heights = [float(np.interp(scaled(x[0]), scaled(time_axis.x), values))]
+            t, line, _ = quantity.curve(i, time_axis.t, time_axis.rows)
+            there = np.flatnonzero(np.abs(t - event["t"]) <= SIDE * np.ptp(t))
+            jumps = bool(quantity.jumps) and event["t"] in quantity.jumps[i]
+            heights = np.ma.compressed(line[there[[0, -1] if jumps else [-1]]]).tolist() if len(there) else []
+            if not len(there) and not jumps:
+                heights = [float(np.interp(scaled(x[0]), scaled(time_axis.positions(t)), np.ma.filled(line, np.nan)))]
         for y in heights:
             axes.plot(x, [y], zorder=3, **style, alpha=FAINT if BELOW in event else None)

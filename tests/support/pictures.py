@@ -1,11 +1,13 @@
 """Stand-ins for solutions, of every kind that a picture has to show."""
 
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from odesim.plot.panels import MAP
+from odesim.run.solution import no_more_times
 
 T = np.linspace(0.0, 20.0, 40)
 
@@ -22,7 +24,9 @@ def grow(*shape: int, t: Any = T, rate: float = 0.1) -> Any:
 def solution(y: Any, t: Any = T, **given: Any) -> Any:
     """A stand-in with the attributes of a Solution that a picture needs."""
     plain = {"observables": {}, "observable_floors": {}, "dims": {}, "events": {}, "status": "ok", "message": "", "model": "demo.model"}
-    return SimpleNamespace(t=t, y=y, **{**plain, "attrs": {"time_unit": "SGD steps"}, **given})
+    return SimpleNamespace(
+        t=t, y=y, t_end=float(t[-1]), dense=partial(no_more_times, "stored"), **{**plain, "attrs": {"time_unit": "SGD steps"}, **given}
+    )
 
 
 CASES = {

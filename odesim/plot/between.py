@@ -1,0 +1,98 @@
+"""What a run does between saved times where its events fall: computed by the run itself, so that lines and marks are true there."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from odesim.base.arrays import Array, on_host
+from odesim.base.errors import OdesimError
+from odesim.plot.choice import Choice
+from odesim.plot.panels import Quantity, is_apart
+from odesim.plot.scales import TimeAxis
+from odesim.stepper.occurrences import Events
+
+if TYPE_CHECKING:
+    from odesim.run.solution import Solution
+
+FAR = 0.05  # of the time axis: between saved times farther apart the height of a curve is uncertain
+POINTS = 400  # of a curve along the time axis, where it is computed between saved times
+LARGEST = 20_000_000  # number of values between saved times, more of which would fill the memory
+SIDE = 1e-9  # of the run: how far from a jump its sides are computed; no picture shows so little, and two events are at one time below
+GAPS = "gaps: events too close together for the saved times"
+
+
+def with_between(drawn: Sequence[Quantity], solution: "Solution", choice: Choice, time_axis: TimeAxis) -> tuple[list[Quantity], list[str]]:
+    """The quantities, with values on both sides of events and between them where saved times are too few to draw these; notes on gaps.
+
+    The run is integrated once more, for all of these times. A stored run, or values that would fill the memory: lines have gaps.
+    """
+    chosen = [occurrences(q, solution) if q.kind in ("lines", "bundle") else np.empty(0) for q in drawn]
+    gaps = [jumps_are_close(q, time_axis.t) for q in drawn]
+    if not any(gaps) and all(is_near(t, time_axis) for t in chosen):
+        return list(drawn), []
+    times, asked = times_between(np.unique(np.concatenate(chosen)), solution, time_axis)
+    count = sum(int(np.prod(rows.shape[1:], dtype=int)) for rows in solution.y.values())
+    try:
+        states = on_host(solution.dense(asked)) if len(asked) * count <= LARGEST else {}
+    except OdesimError:  # a run that was stored, or a map, which has no states between its steps
+        states = {}
+    if not states or any(len(rows) < len(asked) for rows in states.values()):
+        return list(drawn), [GAPS] * any(gaps)
+    more = replace(solution, t=asked, y=states)
+    result = []
+    for q, t in zip(drawn, chosen, strict=True):
+        if len(t):
+            values = np.asarray(states[q.name] if q.name in states else more.observables[q.name])
+            index: Any = (slice(None), *(choice.component(q.name, values.shape[1:]) or ()))
+            q = replace(q, between=(times, values[index]))
+        result.append(q)
+    return result, []
+
+
+def occurrences(quantity: Quantity, solution: "Solution") -> Array:
+    """The times (n,) of the jumps of the lines of a quantity, and of marks that stand on them."""
+    every = list(quantity.jumps) if quantity.kind == "lines" else []
+    for event, (numbers, _) in quantity.marks.items():
+        every.append(Events.of(solution.events[event]).t[numbers])
+    return np.unique(np.concatenate(every)) if every else np.empty(0)
+
+
+def jumps_are_close(quantity: Quantity, t: Array) -> bool:
+    """Whether a line of the quantity has jumps on one side of which no two of the saved times t (T,) follow each other."""
+    afters = [np.searchsorted(t, at) for at in quantity.jumps] if quantity.kind == "lines" else []
+    return any(not is_apart(after[(after > 0) & (after < len(t))], len(t)).all() for after in afters)
+
+
+def times_between(at: Array, solution: "Solution", time_axis: TimeAxis) -> tuple[Array, Array]:
+    """(times as drawn, times to compute) (k,) about events at times `at` (n,): both sides of each, and points in their saved intervals."""
+    saved, end = time_axis.t, float(solution.t_end)
+    side = SIDE * (end - float(saved[0]))
+    # events at one time have one place: the first has the side before it, the last the side after it
+    before, after = at[np.diff(at, prepend=-np.inf) > 2 * side], at[np.diff(at, append=np.inf) > 2 * side]
+    near = nearest(saved, before)
+    place = np.where(np.abs(near - before) <= side, near, before)
+    spread = np.geomspace if time_axis.log else np.linspace
+    grid = time_axis.start + time_axis.unit * spread(time_axis.x[0], time_axis.x[-1], POINTS)
+    grid = grid[np.isin(np.searchsorted(saved, grid), np.searchsorted(saved, at))]
+    grid = grid[np.abs(grid - nearest(np.union1d(at, saved), grid)) > 4 * side]
+    asked = np.concatenate([before - side, after + side, grid]).clip(saved[0], end)
+    asked, numbers = np.unique(asked, return_index=True)
+    return np.concatenate([place, place, grid])[numbers], asked
+
+
+def nearest(points: Array, x: Array) -> Array:
+    """The nearest of increasing points (m,) to each of x (n,)."""
+    after = np.searchsorted(points, x).clip(1, max(len(points) - 1, 1)) if len(points) > 1 else np.zeros(len(x), int)
+    low, high = points[np.maximum(after - 1, 0)], points[after]
+    return np.where(x - low <= high - x, low, high)
+
+
+def is_near(t: Array, time_axis: TimeAxis) -> bool:
+    """Whether all times t (n,) are saved times or lie between two close ones."""
+    scaled = np.log if time_axis.log else np.asarray
+    x: Array = scaled(time_axis.x)
+    after = np.searchsorted(time_axis.t[time_axis.rows], t)
+    high, low = x[np.minimum(after, len(x) - 1)], x[np.maximum(after - 1, 0)]
+    return bool(np.all((high - low <= FAR * (x[-1] - x[0])) | np.isin(t, time_axis.t)))
