@@ -18,31 +18,42 @@ FAR = 1e-3
 """The length of a correction, relative to the largest number and 1, from which on it is no last one of a curved function."""
 UNKNOWN = 1e-5
 """The most that a number of an accepted state is off, as in CLOSE, at roots of higher order."""
+BESIDE, ALIKE = 1e-6, 1e-6
+"""How far from a state its Jacobian is looked at, as in CLOSE, and the change there, beside its size, that may be rounding."""
 ROUNDING = 16 * float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True)
 class Root:
-    """A state y (n,) where f is 0 to rounding. J (n, n): the Jacobian; slack: how far it may be off; normals (k, n): of the leaf."""
+    """A state y (n,) where f is 0 to rounding. J (n, n): the Jacobian; slack: how far it may be off; normals (k, n): of the leaf.
+
+    kink: whether the Jacobian jumps there.
+    """
 
     y: Array
     residual: float
     J: Array
     slack: float
     normals: Array
+    kink: bool
 
 
 @dataclass(frozen=True)
 class Spectrum:
-    """Eigenvalues (m,) of a rest state on its leaf, the fastest growing first, and how many grow and neither grow nor decay."""
+    """Eigenvalues (m,) of a rest state on its leaf, the fastest growing first, and how many grow and neither grow nor decay.
+
+    At a kink there are none: NaN.
+    """
 
     values: Array
-    growing: int
+    growing: float
     resting: int
 
     @property
     def stability(self) -> str:
-        """stable, saddle, unstable (in every direction), or neutral: nothing grows, and not everything decays."""
+        """stable, saddle, unstable (in every direction), neutral (nothing grows, and not everything decays), or at a kink unknown."""
+        if np.isnan(self.growing):
+            return "unknown"
         if self.growing:
             return "unstable" if self.growing == len(self.values) else "saddle"
         return "neutral" if self.resting else "stable"
@@ -174,7 +185,22 @@ def _accepted(field: Field, y: Array, step: Step, noise: Array, laws: tuple[Inva
     # what no state about the start changes may be changed here, where a condition is another
     weights, normals = field.weights, field.normals(laws, y)
     rows = [null_rows(weights, J) if len(weights) else weights, normals[len(weights) :]]
-    return Root(y, float(np.max(np.abs(field(y)))), J, slack, independent(np.vstack(rows)))
+    leaf = independent(np.vstack(rows))
+    return Root(y, float(np.max(np.abs(field(y)))), J, slack, leaf, at_kink(field, y, leaf))
+
+
+def at_kink(field: Field, y: Array, normals: Array) -> bool:
+    """Whether the Jacobian jumps at y (n,) on its leaf: its values on two sides of y come no nearer to each other where these do.
+
+    Two opposite ways lie on both sides of every boundary through y. That of -x above 0 and of 2 x below is -1 at 0, and 0 is not stable.
+    """
+    if len(normals) >= len(y):
+        return False
+    d = np.random.default_rng(0).standard_normal(len(y))
+    d -= normals.T @ (normals @ d)
+    d *= BESIDE * max(1.0, float(np.max(np.abs(y)))) / float(np.max(np.abs(d)))
+    far, near = (float(np.linalg.norm(field.jacobian(y + d / k) - field.jacobian(y - d / k))) for k in (1, 16))
+    return near > max(far / 2, ALIKE * float(np.linalg.norm(field.jacobian(y + d / 16))))
 
 
 def spectrum_of(root: Root, *, discrete: bool) -> Spectrum:
@@ -183,7 +209,7 @@ def spectrum_of(root: Root, *, discrete: bool) -> Spectrum:
     tangent = np.linalg.qr(root.normals.T, mode="complete")[0][:, len(root.normals) :]
     values = np.linalg.eigvals(tangent.T @ root.J @ tangent) + (1.0 if discrete else 0.0)
     slack = 1e3 * n * float(np.finfo(float).eps) * max(float(np.linalg.norm(root.J, 2)), float(discrete)) + root.slack
-    return counted_spectrum(values, slack, discrete)
+    return Spectrum(np.full_like(values, np.nan), np.nan, 0) if root.kink else counted_spectrum(values, slack, discrete)
 
 
 def counted_spectrum(values: Array, slack: float, discrete: bool) -> Spectrum:

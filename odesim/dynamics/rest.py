@@ -100,7 +100,8 @@ def rest(
     Notes
     -----
     From each start Newton's method with the exact Jacobian, on the leaf of the start: the linear invariants, and those declared constant,
-    keep their values. Eigenvalues are those on the leaf, NaN beyond its dimension.
+    keep their values. Eigenvalues are those on the leaf, NaN beyond its dimension. At a kink, where the Jacobian jumps, they and index are
+    NaN, and stability is unknown.
 
     Of more than 2000 states Newton's equation is solved by sparse elimination, and only the laws that a model declares are kept. There are
     then 6 modes: the leading eigenvalues by Arnoldi's method, NaN where it finds none. index is NaN where all 6 grow and the others cannot
@@ -251,7 +252,7 @@ def dataset(field: Field, rests: list[Rest], counts: Mapping[str, int]) -> xarra
     import xarray as xr
 
     values = dict(observed(field, [r.root.y for r in rests]))
-    ranks = [(r.spectrum.growing, -r.times) for r in rests]
+    ranks = [(float(np.nan_to_num(r.spectrum.growing, nan=np.inf)), -r.times) for r in rests]
     by_loss = np.ravel(values[LOSS]) if LOSS in values and values[LOSS].ndim == 1 else np.zeros(len(rests))
     order = sorted(range(len(rests)), key=lambda k: (round(float(by_loss[k]), 12), *ranks[k]))
     rests = [rests[k] for k in order]
@@ -268,7 +269,8 @@ def dataset(field: Field, rests: list[Rest], counts: Mapping[str, int]) -> xarra
         modes[:, k, : len(r.spectrum.values)] = r.spectrum.values.real, r.spectrum.values.imag
     data |= {"eigenvalue_real": (("rest", "mode"), modes[0]), "eigenvalue_imag": (("rest", "mode"), modes[1])}
     data["stability"] = ("rest", np.array([r.spectrum.stability for r in rests], "U8"))
-    data["index"] = ("rest", np.array([r.spectrum.growing for r in rests], np.float64 if large else np.int64))  # NaN is not known
+    growing = np.array([r.spectrum.growing for r in rests], np.float64)  # NaN is not known
+    data["index"] = ("rest", growing if large or np.isnan(growing).any() else growing.astype(np.int64))
     data["times"] = ("rest", np.array([r.times for r in rests], np.int64))
     data["residual"] = ("rest", np.array([r.root.residual for r in rests], np.float64))
     register()

@@ -13,7 +13,13 @@ from odesim.explorer.views import Portrait, Sweep, borders
 from odesim.plot.style import CATEGORIES, INK
 
 TALL = 460  # pixels
-LOOKS = {"stable": ("circle", INK), "saddle": ("diamond", "white"), "unstable": ("circle", "white"), "neutral": ("square", "#bbbbbb")}
+LOOKS = {
+    "stable": ("circle", INK),
+    "saddle": ("diamond", "white"),
+    "unstable": ("circle", "white"),
+    "neutral": ("square", "#bbbbbb"),
+    "unknown": ("square", "white"),
+}
 """{stability of a rest state: its marker, and its colour inside}."""
 
 

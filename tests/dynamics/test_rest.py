@@ -348,6 +348,26 @@ def test_what_is_constant_only_about_the_start():
     np.testing.assert_allclose(np.sort(found["eigenvalue_real"].values[0]), [-1, 5], rtol=1e-9)
 
 
+KINKS: dict[str, tuple[Any, dict[str, Any], list[str]]] = {
+    "grows on the left": ({x: Piecewise((2 * x, x < 0), (-x, True))}, {x: 0.0}, ["unknown"]),
+    "grows on the right": ({x: Piecewise((2 * x, x >= 0), (-x, True))}, {x: 0.0}, ["unknown"]),
+    "between two units": ({x: -x + 3 * Max(x - y, 0), y: -y + 3 * Max(y - x, 0)}, {x: 0.0, y: 0.0}, ["unknown"]),
+    "elsewhere": ({x: -x + 3 * Max(x - 1, 0), y: -y}, {x: 0.5, y: 0.5}, ["stable"]),
+    # of the kinds only that it is known: how far eigenvalues may be off is measured in all directions
+    "across what x + y is": ({x: y - x + Max(x + y, 0) / 2, y: x - y - Max(x + y, 0) / 2}, {x: 0.5, y: -0.5}, ["neutral"]),
+    "a bend": ({x: -x + x * abs(x)}, {x: 0.0}, ["stable"]),
+}
+
+
+@pytest.mark.parametrize("name", KINKS)
+def test_at_a_kink_no_stability_is_known(name):
+    """The Jacobian of one side says nothing of the other; a kink elsewhere, or off the leaf, changes nothing."""
+    equations, start, kinds = KINKS[name]
+    at_rest = odesim.rest(system(equations, initial=start), vary={str(s): [float(value)] for s, value in start.items()})
+    assert at_rest["stability"].values.tolist() == kinds
+    assert np.isnan(at_rest["index"].values).tolist() == [kind == "unknown" for kind in kinds]
+
+
 def test_the_command_finds_none(monkeypatch, tmp_path):
     """No rest state is an answer, with a code of its own."""
     monkeypatch.chdir(tmp_path)
