@@ -1,6 +1,9 @@
 """What is stated of mixtures of skills, and what holds."""
 
 from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
 
 import odesim
 from odesim.lab.claims import Claim, Measurement, Statement, Verdict
@@ -10,9 +13,9 @@ RECORDED = {0.0: 0.327842, 0.5: 0.288669, 5.0: 0.299402}
 """Sum of the losses at t = 5, by an independent script."""
 
 
-def total(eta: float) -> float:
+def total(eta: float, **graph: Any) -> float:
     """The sum of three losses at t = 5."""
-    run = odesim.integrate("skills.mixture", params={"eta": eta}, save=2, rtol=1e-9, atol=1e-12, backend="numpy")
+    run = odesim.integrate("skills.mixture", params={"eta": eta, **graph}, save=2, rtol=1e-9, atol=1e-12, backend="numpy")
     return float(run.final_observables["loss"])
 
 
@@ -25,6 +28,13 @@ def better() -> Iterable[Measurement]:
     yield Measurement("the faster one is worse", total(5.0), total(0.5), 0.0, ">=")
 
 
+def better_at_random() -> Iterable[Measurement]:
+    """Six random graphs."""
+    for seed in range(6):
+        A = np.random.default_rng(seed).uniform(0, 1, (3, 3))
+        yield Measurement(f"random graph {seed}: the faster one is worse", total(5.0, A=A), total(0.5, A=A), 0.0, ">=")
+
+
 CLAIMS = (
     Claim(
         "skills.mixture_helps",
@@ -32,10 +42,12 @@ CLAIMS = (
         "skills.mixture, eta = 0, 1/2 and 5",
         ("skills.mixture",),
         Statement(
-            "a mixture that follows what helps lowers the losses more than an even one, the fast one less than the slow one",
+            "a mixture that follows what helps lowers the losses more than an even one, at rate 5 less than at rate 1/2",
             better,
-            Verdict.HOLDS,
+            Verdict.HOLDS_WHEN,
             "half a unit of the last recorded digit",
+            when="skills teach along a chain; of six random graphs rate 5 is the better one in each",
+            otherwise=better_at_random,
         ),
     ),
 )
