@@ -101,8 +101,8 @@ def test_impacts(method: str) -> None:
 
 
 def test_compiled_rules(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Walls on both sides, hits that are counted and saved times need no rule of numpy's, and give its bits: those of single runs."""
-    walls = [Event("hit", x - c, 1, resets={v: -r * v, n: n + 1}), Event("back", x + c, -1, resets={v: -r * v})]
+    """Two walls, one struck from any side, counted hits and saved times need no rule of numpy's, and give the bits of single runs."""
+    walls = [Event("hit", x - c, 1, resets={v: -r * v, n: n + 1}), Event("back", x + c, 0, resets={v: -r * v})]
     between = system({x: v, v: F * cos(w * t) - x, n: 0}, walls, 0, {w: 0.7, F: 1.0, c: 0.5, r: 0.8})
     own = {"w": np.array([0.7, 0.9, 1.1, 1.7]), "F": np.array([1.0, 0.8, 1.2, 0.9])}
     run: dict[str, Any] = {"method": "tsit5", "span": (0.0, 12.0), "save": 9}
