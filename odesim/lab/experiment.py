@@ -39,9 +39,10 @@ def make_experiment(
     if not isinstance(rates, Mapping):
         raise ParamError(f"rates are {{group of parameters: learning rate}}, not {rates!r}")
     known = {setting.name: setting for setting in task.settings}
-    # a task may have settings for them: a value given there too must be the same
+    # a task may have settings for them, from which its theory follows: a value given there too must be the same
+    rate_names = {setting.rate_of: setting.name for setting in task.settings if setting.rate_of}
     also: list[tuple[str, str, Any]] = [("the optimizer", "optimizer", optimizer)] * (optimizer is not None)
-    also += [(f"the learning rate of {group}", f"eta_{group}", rate) for group, rate in rates.items()]
+    also += [(f"the learning rate of {group}", rate_names.get(group, f"eta_{group}"), rate) for group, rate in rates.items()]
     for what, name, value in also:
         if name in known:
             if settings.get(name, value) != value:

@@ -63,7 +63,7 @@ class OwnTask:
         for name in ("start", "data", "loss"):
             if not callable(getattr(self, name)) and not isinstance(getattr(self, name), System):
                 raise ParamError(f"{name} of the task {self.name} is a function, not {value_text(getattr(self, name))}")
-        eta = Setting("eta", float(self.eta), "learning rate", low=0.0, open_low=True)
+        eta = Setting("eta", float(self.eta), "learning rate", low=0.0, open_low=True, rate_of=GROUP)
         chosen = {setting.name for setting in self.settings}
         object.__setattr__(self, "settings", (*self.settings, *(s for s in (eta, *SGD) if s.name not in chosen)))
         if isinstance(self.loss, System) and LOSS not in self.loss.observables:

@@ -98,7 +98,7 @@ SETTINGS = (
     Setting("b", 0.0, "bias at the start"),
     Setting("bias", "learned", "or the best one at each step", choices=("learned", "best")),
     Setting("batch", 256, "pairs of a step", low=1),
-    Setting("eta", 0.05, "learning rate", low=0.0, open_low=True),
+    Setting("eta", 0.05, "learning rate", low=0.0, open_low=True, rate_of="all"),
     *SGD,
 )
 

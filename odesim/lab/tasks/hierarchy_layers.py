@@ -114,7 +114,7 @@ SETTINGS = (
     Setting("K2", 100, "nodes of the second", low=1),
     Setting("phi", "identity", "activation of the nodes", choices=tuple(ACTIVATIONS)),
     Setting("init_scale", 1.0, "deviation of the start, over sqrt(inputs)", low=0.0),
-    Setting("eta", 0.02, "learning rate", low=0.0, open_low=True),
+    Setting("eta", 0.02, "learning rate", low=0.0, open_low=True, rate_of="all"),
     *SGD,
 )
 

@@ -149,7 +149,7 @@ SETTINGS = (
     Setting("q", None, "queries at the start (H, D); normal"),
     Setting("U", None, "merged matrices at the start (H, D, D); normal", rank=3),
     Setting("batch", 128, "prompts of a step", low=1),
-    Setting("eta", 0.05, "learning rate", low=0.0, open_low=True),
+    Setting("eta", 0.05, "learning rate", low=0.0, open_low=True, rate_of="all"),
     *SGD,
 )
 

@@ -66,7 +66,7 @@ SETTINGS = (
     Setting("M", 10, "inputs", low=1),
     Setting("c", None, "coefficients of the target (M,); equal steps to 2", rank=1),
     Setting("batch", 512, "inputs of a step", low=1),
-    Setting("eta", 1e-3, "learning rate of v", low=0.0, open_low=True),
+    Setting("eta", 1e-3, "learning rate of v, and of z where eta_z is 0", low=0.0, open_low=True, rate_of="w"),
     Setting("eta_z", 0.0, "learning rate of z; 0: eta", low=0.0),
     *SGD,
 )

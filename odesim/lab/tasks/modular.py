@@ -131,7 +131,7 @@ SETTINGS = (
     Setting("activation", "square", "of a neuron", choices=ACTIVATIONS),
     Setting("share", 1.0, "of the pairs x, y that is trained on, drawn by seed", low=0.0, high=1.0, open_low=True),
     Setting("init_scale", 0.02, "deviation of normal weights at the start", low=0.0, open_low=True),
-    Setting("eta", 1.0, "learning rate", low=0.0, open_low=True),
+    Setting("eta", 1.0, "learning rate", low=0.0, open_low=True, rate_of="all"),
     Setting("weight_decay", 0.0, "of weights", low=0.0),
     Setting("optimizer", "sgd", "how it descends", choices=OPTIMIZERS),
     SGD[1],

@@ -69,7 +69,7 @@ SETTINGS = (
     Setting("y", None, "how often each is the label (K,), of sum 1; 0, 2, 1, 1, ... over their sum", low=0.0, rank=1),
     Setting("m", None, "how often each is in the context (K,); once", low=0.0, open_low=True, rank=1),
     Setting("batch", 64, "labels of a step", low=1),
-    Setting("eta", 0.05, "learning rate", low=0.0, open_low=True),
+    Setting("eta", 0.05, "learning rate", low=0.0, open_low=True, rate_of="all"),
     *SGD,
 )
 

@@ -107,7 +107,7 @@ SETTINGS = (
     Setting("target", None, "coefficients of the target (n,); those of b", rank=1),
     Setting("s2", 0.01, "variance of the noise of labels", low=0.0),
     Setting("batch", 1, "samples of a step", low=1),
-    Setting("eta", 0.1, "learning rate, g of scaling.sgd", low=0.0, open_low=True),
+    Setting("eta", 0.1, "learning rate, g of scaling.sgd", low=0.0, open_low=True, rate_of="w"),
     *SGD,
 )
 

@@ -69,7 +69,7 @@ SETTINGS = (
     Setting("b", None, "minus the slope at 0 (m, n), or (n,) for one row; 0"),
     Setting("W", None, "weights at the start, as b; 1, 1/2, 1/3, as n and b say"),
     Setting("n", 2, "columns, where none of the arrays is given", low=1),
-    Setting("eta", 0.01, "learning rate", low=0.0, open_low=True),
+    Setting("eta", 0.01, "learning rate", low=0.0, open_low=True, rate_of="W"),
     Setting("b1", 0.9, "memory of the mean of slopes, of adam", low=0.0, high=1.0),
     Setting("b2", 0.99, "memory of the mean of squares, of adam", low=0.0, high=1.0),
     Setting("eps", 1e-8, "added to the root of the mean square, of adam", low=0.0, open_low=True),

@@ -93,7 +93,7 @@ SETTINGS = (
     Setting("trained", "prompt", "what is: one query, one matrix, or two", choices=tuple(KINDS)),
     Setting("size", 1.0, "K and Q at the start are this times the identity", low=0.0, open_low=True),
     Setting("init_scale", 0.0, "deviation of normal K and Q at the start; 0: size", low=0.0),
-    Setting("eta", 1.0, "learning rate", low=0.0, open_low=True),
+    Setting("eta", 1.0, "learning rate", low=0.0, open_low=True, rate_of="all"),
     *SGD,
 )
 

@@ -164,7 +164,7 @@ SETTINGS = (
     Setting("predictor", "trained", "or set from W", choices=("trained", "set")),
     Setting("eps", 0.1, "of a predictor that is set", low=0.0),
     Setting("batch", 64, "inputs of a step, two views each", low=1),
-    Setting("eta", 0.01, "learning rate", low=0.0, open_low=True),
+    Setting("eta", 0.01, "learning rate", low=0.0, open_low=True, rate_of="all"),
     *SGD,
 )
 

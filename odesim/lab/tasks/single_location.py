@@ -112,7 +112,7 @@ SETTINGS = (
     Setting("kappa", 0.2, "k . k* at the start", low=-1.0, high=1.0),
     Setting("nu", 0.2, "v . v* at the start", low=-1.0, high=1.0),
     Setting("batch", 32, "inputs of a step", low=1),
-    Setting("eta", 0.002, "learning rate", low=0.0, open_low=True),
+    Setting("eta", 0.002, "learning rate", low=0.0, open_low=True, rate_of="all"),
     *SGD,
 )
 

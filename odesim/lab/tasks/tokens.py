@@ -106,7 +106,8 @@ SETTINGS = (
     Setting("K", 1.0, "strength of attention", low=0.0),
     Setting("kappa", 0.0, "strength of the noise", low=0.0),
     Setting("attention", "softmax", "or without its normalisation", choices=("softmax", "unnormalised")),
-    Setting("h", 0.05, "depth of a block", low=0.0, open_low=True),
+    Setting("h", 0.05, "depth of a block", low=0.0, open_low=True, rate_of="x"),
+    Setting("optimizer", "sgd", "a step at the rate h is a block; no other one is", choices=("sgd",)),
     Setting("spread", 1.0, "of the tokens at the start, about the first axis", low=0.0, open_low=True),
     Setting("modes", 24, "moments that are recorded", low=2),
 )
@@ -136,7 +137,7 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     return Experiment(
         model=Stack((n, d), beta, K, softmax, h, values["spread"], values["modes"]),
         stream=InBlocks(seeds, rows, drawn) if kappa > 0 else lambda i: {},
-        optimizer=Optimizer("sgd", {"x": h}),
+        optimizer=Optimizer(values["optimizer"], {"x": h}),
         steps=400,
         vocabulary=n,
         theory={
@@ -147,30 +148,21 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     )
 
 
-def other_steps(facts: TrainingFacts) -> list[str]:
-    """A phrase where a step is not a block: its rate was set by itself."""
-    h = facts.config["h"]
-    rate = facts.optimizer.get("rates", {}).get("x", h)
-    return [f"h is {h:g}, and the rate of x is {rate:g}"] * (rate != h)
-
-
-def noise_or_other_steps(facts: TrainingFacts) -> list[str]:
-    """Phrases where there is noise, or a step is not a block."""
-    return ["kappa is not 0"] * (facts.config["kappa"] > 0) + other_steps(facts)
+def with_noise(facts: TrainingFacts) -> list[str]:
+    """A phrase where there is noise."""
+    return ["kappa is not 0"] * (facts.config["kappa"] > 0)
 
 
 def of_density(**required: Any) -> Pair:
     """The Pair of a density, which starts with the moments of the tokens."""
     example = {"attention": "unnormalised", "kappa": 0.5}
     required["attention"] = ("unnormalised",)
-    return pair_of("a", "r", step="x", linear=False, start="a", requirements=required, other_misfits=other_steps, example=example)
+    return pair_of("a", "r", step="x", linear=False, start="a", requirements=required, example=example)
 
 
 SOFTMAX = {"attention": ("softmax",)}
 PAIRS = {
-    "particles.sphere": pair_of(
-        "x", step="x", linear=False, start="x", requirements=SOFTMAX, other_misfits=noise_or_other_steps, example={"n": 6}
-    ),
+    "particles.sphere": pair_of("x", step="x", linear=False, start="x", requirements=SOFTMAX, other_misfits=with_noise, example={"n": 6}),
     "particles.density": of_density(d=(2,)),
     "particles.sphere_density": of_density(),
 }

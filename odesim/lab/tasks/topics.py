@@ -299,7 +299,7 @@ SETTINGS = (
     Setting("init_V", 1e-3, "deviation of W_V at the start, or its size", low=0.0),
     Setting("init_KQ", 1e-3, "of W_K and W_Q", low=0.0),
     SGD[0],
-    Setting("lr", 1.0, "learning rate", low=0.0),
+    Setting("lr", 1.0, "learning rate", low=0.0, rate_of="W"),
     SGD[1],
 )
 

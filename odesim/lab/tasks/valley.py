@@ -63,7 +63,7 @@ SETTINGS = (
     Setting("y1", 1.55, "along the floor at the start"),
     Setting("y2", 0.3, "along the floor at the start"),
     Setting("window", 301, "saved times that a mean is over, beside edge.central_flow", low=1),
-    Setting("eta", 0.1, "learning rate", low=0.0, open_low=True),
+    Setting("eta", 0.1, "learning rate", low=0.0, open_low=True, rate_of="all"),
     *SGD,
 )
 

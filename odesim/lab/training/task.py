@@ -64,7 +64,7 @@ class Setting:
 
     default: its type is that of the setting (bool, int, float, str); None for an array. choices: the allowed words.
     low, high: bounds of a number; open_low: low itself is excluded. rank: number of axes of an array; with rank 1 a table of one row or
-    column is a vector.
+    column is a vector. rate_of: the group of parameters of which it is the learning rate, by --lr too; eta_GROUP is that of GROUP.
     """
 
     name: str
@@ -75,6 +75,7 @@ class Setting:
     high: float | None = None
     open_low: bool = False
     rank: int = 2
+    rate_of: str = ""
 
 
 @dataclass(frozen=True)

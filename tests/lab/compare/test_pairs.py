@@ -11,6 +11,7 @@ from odesim.base.errors import ParamError
 from odesim.inputs.registry import load_model
 from odesim.lab.compare.pairs import FLOWS, check_described, check_optimizer_fits, find_pair, misfits, pairs_of
 from odesim.lab.compare.sides import training_label
+from odesim.lab.experiment import make_experiment
 from odesim.lab.tasks import TASKS, load_task
 from odesim.lab.training.optimizers import check_optimizer
 from odesim.lab.training.task import Setting, TrainingFacts, check_settings
@@ -131,6 +132,31 @@ def others(setting: Setting) -> tuple[Any, ...]:
         return setting.choices
     low = 0 if setting.low is None else setting.low
     return (low, setting.default / 2, setting.default + 1) if isinstance(setting.default, float) else (low, setting.default + 1)
+
+
+@pytest.mark.first(len(PAIRS))
+@pytest.mark.parametrize(("system", "task"), PAIRS)
+def test_a_theory_follows_rates(system, task):
+    """Rates that a setting sets are the same training when --lr sets them: the theory has their parameters, or they are refused."""
+    found = load_task(task)
+    example = {**BASE.get(task, {}), **pairs_of(task)[system].example}
+    usual = make_experiment(found, example, (0,))
+    for setting in found.settings:
+        if not isinstance(setting.default, float):
+            continue
+        try:
+            by_setting = make_experiment(found, {**example, setting.name: 0.75 * setting.default}, (0,))
+        except ParamError:
+            continue
+        rates = {group: rate for group, rate in by_setting.optimizer.rates.items() if rate != usual.optimizer.rates[group]}
+        if rates and system in by_setting.theory:
+            try:
+                by_rates = make_experiment(found, example, (0,), rates=rates)
+            except ParamError as refusal:
+                assert "learning rate" in str(refusal)
+                continue
+            assert by_rates.optimizer == by_setting.optimizer
+            np.testing.assert_equal(dict(by_rates.theory[system]), dict(by_setting.theory[system]))
 
 
 @pytest.mark.first(11)

@@ -76,8 +76,9 @@ def test_strength_of_softmax() -> None:
         odesim.train("tokens", settings={"K": 2.0}, steps=1)
 
 
-def test_a_step_of_another_rate_is_no_block() -> None:
-    """It is trained, and a comparison says why no theory is beside it."""
-    training = odesim.train("tokens", settings={"n": 5, "d": 3, "h": 0.1}, rates={"x": 0.2}, steps=3, observe=("x",))
-    theory = odesim.integrate("particles.sphere", sizes={"n": 5, "d": 3}, span=(0, 0.6), save=4)
-    assert "h is 0.1, and the rate of x is 0.2" in odesim.compare(training, theory).doubts[0]
+def test_a_step_is_a_block() -> None:
+    """The rate of x is the depth of a block, however it is set: the same run; another optimizer would leave the sphere."""
+    runs = [odesim.train("tokens", steps=3, observe=("x",), **by) for by in ({"rates": {"x": 0.5}}, {"settings": {"h": 0.5}})]  # type: ignore[arg-type]
+    np.testing.assert_array_equal(*(run.observables["x"] for run in runs))
+    with pytest.raises(ParamError, match="no optimizer 'adam' in tokens; choose from sgd"):
+        odesim.train("tokens", optimizer="adam", steps=1)
