@@ -101,7 +101,7 @@ def branch(
     Raises
     ------
     OdesimError
-        For a Map, a parameter that is no real number, what `rest` refuses, and where the run comes to no rest.
+        For a Map, a parameter that is no real number, what `rest` refuses, and where the run comes to no rest, or to one on a kink.
 
     Notes
     -----
@@ -187,6 +187,11 @@ def curve_of(system: System, name: str, span: tuple[float, float], *, method: st
     if root is None:
         raise ParamError(
             f"{system.name}: the run at {name} = {begin:g} leads to no rest state; give other starts, or begin at another {name}"
+        )
+    if root.kink:  # all that follows may be one, with the eigenvalues of one side
+        raise ParamError(
+            f"{system.name}: the rest state at {name} = {begin:g} lies on a kink, where the Jacobian jumps: give other starts, or begin at "
+            f"another {name}"
         )
     weights = [np.empty((0, plain.n))]
     moved = root.y + np.random.default_rng(0).uniform(0.1, 1.0, plain.n) * (1 + np.abs(root.y))

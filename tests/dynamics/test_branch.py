@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from scipy.interpolate import CubicSpline
 from scipy.optimize import brentq
 from scipy.special import iv, lambertw
-from sympy import Heaviside, Indexed, Integer, Interval, Symbol, oo, symbols
+from sympy import Heaviside, Indexed, Integer, Interval, Max, Symbol, oo, symbols
 
 import odesim
 from odesim.base.errors import OdesimError
@@ -333,6 +333,7 @@ WRONG: dict[str, tuple[Any, str, tuple[float, float], dict[str, Any], str]] = {
     "time": (system({x: time * r - x}, {x: 0.0}, r=1.0), "r", (0, 1), {}, "do not depend on t"),
     "no rest": (system({x: 1 + r**2}, {x: 0.0}, r=1.0), "r", (0, 1), {}, "leads to no rest state"),
     "line": (system({x: -r * x * y, y: r * x * y - y}, {x: 0.9, y: 0.1}, r=2.0), "r", (2, 3), {}, "one of a whole line of them"),
+    "kink": (system({x: r * Max(x, 0) - x}, {x: 0.0}, r=1.0), "r", (0.5, 2), {}, "on a kink"),  # above r = 1 it grows on one side
     "entry": ("joma.nonlinear", "mu", (1, 2), {}, "named as mu.0., not mu"),
     "beyond": ("joma.nonlinear", "mu[10]", (1, 2), {}, "has shape"),
     "number": (PITCHFORK, "r[0]", (-1, 1), {}, "r is one number: write r, not r.0."),
