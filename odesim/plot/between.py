@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 FAR = 0.05  # of the time axis: between saved times farther apart the height of a curve is uncertain
 POINTS = 400  # of a curve along the time axis, where it is computed between saved times
+INNER = 8  # parts of a curve between two events
 LARGEST = 20_000_000  # number of values between saved times, more of which would fill the memory
 SIDE = 1e-9  # of the run: how far from a jump its sides are computed; no picture shows so little, and two events are at one time below
 GAPS = "gaps: events too close together for the saved times"
@@ -75,8 +76,12 @@ def times_between(at: Array, solution: "Solution", time_axis: TimeAxis) -> tuple
     place = np.where(np.abs(near - before) <= side, near, before)
     spread = np.geomspace if time_axis.log else np.linspace
     grid = time_axis.start + time_axis.unit * spread(time_axis.x[0], time_axis.x[-1], POINTS)
+    knots = np.union1d(at, saved)
+    inner = knots[:-1, None] + np.diff(knots)[:, None] * np.arange(1, INNER) / INNER  # an arc between two events has its height
+    grid = np.union1d(grid, inner)
+    grid = grid[np.diff(grid, prepend=-np.inf) > side]
     grid = grid[np.isin(np.searchsorted(saved, grid), np.searchsorted(saved, at))]
-    grid = grid[np.abs(grid - nearest(np.union1d(at, saved), grid)) > 4 * side]
+    grid = grid[np.abs(grid - nearest(knots, grid)) > 4 * side]
     asked = np.concatenate([before - side, after + side, grid]).clip(saved[0], end)
     asked, numbers = np.unique(asked, return_index=True)
     return np.concatenate([place, place, grid])[numbers], asked

@@ -28,6 +28,7 @@ COLUMNS = 500  # largest number of saved times in a map or bundle
 FAINT, CHOSEN, APART = 300, 6, 0.06
 WIDE, LONG = 26, 60  # letters above a colour bar, and in a note
 NAMED = 8  # largest number of rows of a map that have names
+MAX_MARKS = 12  # largest number of marks of one event
 MARKED = 20  # largest number of saved times marked by dots
 WORK, LEADING, TINY = 1e9, 4, 1e-3  # of singular values: multiplications for all times; how many; of the norm, smaller ones are not seen
 PALE = 0.3  # of blue, a faint line
@@ -196,16 +197,18 @@ def components_at(events: Events, components: str, shape: tuple[int, ...]) -> tu
 
 
 def marks_of(name: str, shape: tuple[int, ...], solution: "Solution") -> dict[str, tuple[Array, Array]]:
-    """The marks of the events of a Solution on a state or observable: on what their functions read of it, else on what they set.
+    """The marks of the events of a Solution on a state or observable: on what their functions read of it, and on what they set.
 
-    An event of all components of many has none.
+    Where these are more than MAX_MARKS, on what they read, if anything. An event of all components of many has none.
     """
     marks, few = {}, int(np.prod(shape, dtype=int)) <= LINES
     for event, occurrences in solution.events.items():
-        places = (solution.attrs.get(key, {}).get(event, {}).get(name, "") for key in ("watched", "jumps"))
-        components = next(filter(None, places), "")
-        if len(occurrences) and components and (few or components != "all"):
-            marks[event] = components_at(Events.of(occurrences), components, shape)
+        places = [solution.attrs.get(key, {}).get(event, {}).get(name, "") for key in ("watched", "jumps")]
+        events = Events.of(occurrences)
+        each = [components_at(events, place, shape) for place in places if place and len(events) and (few or place != "all")]
+        if each:
+            numbers, components = np.unique(np.concatenate(each, axis=1), axis=1)
+            marks[event] = (numbers, components) if len(numbers) <= MAX_MARKS else each[0]
     return marks
 
 
@@ -333,7 +336,8 @@ def draw_lines(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis)
         axes.plot(
             x, line, color=colors[i], marker="o" if dots else "", markevery=points.tolist(), clip_on=not dots, label=quantity.part_name(i)
         )
-    set_value_scale(axes, np.ma.concatenate(lines))
+    if np.ma.concatenate(lines).min() > 0:  # points about events are many where a curve touches 0, and do not count as values
+        set_value_scale(axes, values)
     axes.set_ylabel(quantity.label)
     return [quantity.component(i) for i in range(n)], last_finite(values)
 

@@ -17,7 +17,7 @@ from odesim.plot.between import SIDE, is_near, with_between
 from odesim.plot.choice import Choice, several_panels
 from odesim.plot.labels import EndLabels, symbol
 from odesim.plot.layout import ALONE, BAR, BESIDE, STACKED, STRIP, add_panels, cells_in_rows, finish, row_heights
-from odesim.plot.panels import LONG, RASTER, Quantity, draw_quantity, jump_times, marks_of
+from odesim.plot.panels import LONG, MAX_MARKS, RASTER, Quantity, draw_quantity, jump_times, marks_of
 from odesim.plot.scales import TimeAxis, make_time_axis, shade_below, time_text
 from odesim.plot.strips import draw_strip
 from odesim.plot.style import CATEGORIES, INK, MARKERS, SMALL, WIDTH, literal, project_style, root_figure
@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from odesim.run.solution import Solution
 
 PANELS = 6  # largest number, and a strip is one; others are named under the title
-MAX_MARKS, TANGLED = 12, 48  # largest numbers of marks of one event, and of those in whose panel lines are told apart
+TANGLED = 48  # largest number of marks of one event in whose panel lines are told apart
 ROW_OF_TICKS, HIGH = 0.05, 40.0  # height of a row of ticks, in heights of the panel; points: of a panel in a stack
+BINS = 80  # ticks in a row that do not touch
 LARGEST = 5000  # number of ticks, more of which are pixels in a file of curves
 SIZE, STEP = 3.0, 3.6  # points: a mark, and from one on the axis to the next above it
 COLORS = (INK, CATEGORIES[1], CATEGORIES[2], CATEGORIES[3], CATEGORIES[5])
@@ -80,7 +81,7 @@ def figure_of_solution(solution: "Solution", choice: Choice | None = None, ax: A
     notes += [literal(f"not shown: {', '.join(q.name for q in hidden)}")] * bool(hidden)
     refuse_scales(choice, drawn)
     notes += [*time_axis.notes, *gaps]
-    notes += ["only start and end are saved: save = 200 saves more"] * (len(solution.t) == 2)
+    notes += ["only start and end are saved: save = 200 saves more"] * (len(solution.t) == 2 and solution.status == "ok")
     if ax is not None and len(drawn) != 1:
         raise several_panels([q.name for q in drawn])
     with project_style():
@@ -100,7 +101,8 @@ def figure_of_solution(solution: "Solution", choice: Choice | None = None, ax: A
             notes += draw_strip(panel, lines, quantity, time_axis, log=bool(choice.scale("c")))
         events = {name: Events.of(occurrences) for name, occurrences in solution.events.items() if len(occurrences) and ax is None}
         panels = list(zip(axes, drawn, strict=True))
-        handles = draw_events(panels, events, time_axis)
+        handles, more = draw_events(panels, events, time_axis)
+        notes += more
         draw_levels(panels, solution.attrs.get("levels", {}))
         end = [literal(f"stopped at t = {float(solution.t[-1]):.6g}: {solution.status}")] * (solution.status not in ("ok", "event"))
         about = summary(str(solution.model)) if ax is None else ""
@@ -214,14 +216,16 @@ def captions(events: Mapping[str, Events]) -> list[str]:
     return texts
 
 
-def draw_events(panels: Sequence[tuple[Axes, Quantity]], events: Mapping[str, Events], time_axis: TimeAxis) -> list[Line2D]:
-    """Draws events {name: Events}, none of them empty, in panels over time; returns their handles for a legend.
+def draw_events(
+    panels: Sequence[tuple[Axes, Quantity]], events: Mapping[str, Events], time_axis: TimeAxis
+) -> tuple[list[Line2D], list[str]]:
+    """Draws events {name: Events}, none of them empty, in panels over time; returns their handles for a legend, and notes.
 
     A mark stands on the curves of the components that the event reads, or sets. One without an index also stands on the curve of every
     number. Else it stands on the time axis: of every panel where none has a curve for it. More than MAX_MARKS are ticks, in the
     raster of the event, or at the foot of the panels.
     """
-    handles = []
+    handles, notes = [], list[str]()
     on_axis: dict[Axes, list[tuple[float, dict[str, Any]]]] = {ax: [] for ax, _ in panels}
     for number, ((name, occurrences), caption) in enumerate(zip(events.items(), captions(events), strict=True)):
         color = COLORS[number % len(COLORS)]
@@ -243,7 +247,7 @@ def draw_events(panels: Sequence[tuple[Axes, Quantity]], events: Mapping[str, Ev
             if raster and components is not None:
                 draw_raster(ax, quantity, positions, components[len(components) - len(positions) :], color)
             elif many:
-                ax.vlines(np.unique(positions), 0, 0.8 * ROW_OF_TICKS, color=color, lw=0.5, transform=ax.get_xaxis_transform())
+                notes += draw_ticks(ax, positions, time_axis, color)
             elif components is not None and has_curves(quantity) and (quantity.between or is_near(marked.t, time_axis)):
                 draw_marks(ax, quantity, marked, components, time_axis, style)
             else:
@@ -252,13 +256,43 @@ def draw_events(panels: Sequence[tuple[Axes, Quantity]], events: Mapping[str, Ev
         handles.append(Line2D([], [], label=caption, **style))
     for ax, marks in on_axis.items():
         draw_on_axis(ax, marks, time_axis)
-    return handles
+    return handles, notes
+
+
+def draw_ticks(axes: Axes, positions: Array, time_axis: TimeAxis, color: Any) -> list[str]:
+    """Draws a tick at the foot for each position (n,); where they would touch, one for each of BINS parts, the higher the more.
+
+    Returns a note on that.
+    """
+    scaled = np.log10 if time_axis.log else np.asarray
+    low, high = scaled(time_axis.x[[0, -1]])
+    part = ((scaled(positions) - low) / ((high - low) or 1.0) * BINS).astype(int).clip(0, BINS - 1)
+    parts, counts = np.unique(part, return_counts=True)
+    if counts.max(initial=0) > 1:
+        middle = low + (parts + 0.5) / BINS * (high - low)
+        positions = 10**middle if time_axis.log else middle
+    most = int(counts.max(initial=1))
+    heights = 0.8 * ROW_OF_TICKS * (0.4 + 0.6 * counts / most)  # one alone is seen too
+    axes.vlines(positions, 0, heights, color=color, lw=0.5, transform=axes.get_xaxis_transform())
+    return ["a tick at the foot is higher where it stands for more events"] * (most > 1)
 
 
 def draw_raster(axes: Axes, quantity: Quantity, positions: Array, components: Array, color: Any) -> None:
     """Draws a tick at each position (n,) in the row of its component (n,), as high as the rows of a panel in a stack allow."""
     size = min(max(HIGH / quantity.count, 1.0), 2 * SIZE)
-    axes.plot(positions, components, color=color, marker="|", ms=size, mew=0.7, ls="", rasterized=len(positions) > LARGEST)
+    light = min(1.0, BINS / max(np.bincount(components, minlength=1).max(), 1))  # ticks that touch are no block
+    width = max(0.7 * light, 0.2)
+    axes.plot(
+        positions,
+        components,
+        color=color,
+        marker="|",
+        ms=size,
+        mew=width,
+        alpha=max(light, 0.2),
+        ls="",
+        rasterized=len(positions) > LARGEST,
+    )
 
 
 def has_curves(quantity: Quantity) -> bool:
@@ -306,4 +340,4 @@ def draw_marks(
             if not len(there) and not jumps:
                 heights = [float(np.interp(scaled(x[0]), scaled(time_axis.positions(t)), np.ma.filled(line, np.nan)))]
         for y in heights:
-            axes.plot(x, [y], zorder=3, **style, alpha=FAINT if BELOW in event else None)
+            axes.plot(x, [y], zorder=3, clip_on=False, **style, alpha=FAINT if BELOW in event else None)
