@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from odesim.base.errors import ParamError, counted
+from odesim.base.parsing import check_keywords
 
 if TYPE_CHECKING:
     import xarray
@@ -65,6 +66,7 @@ class Accessor:
     def __init__(self, run: "xarray.Dataset") -> None:
         self._run = run
 
+    @check_keywords
     def plot(
         self,
         var: str | Iterable[str] = (),

@@ -134,7 +134,7 @@ def nearest(name: str, choices: Iterable[str]) -> str:
     """`; did you mean 'x'?` with the choice spelled most like name, or an empty string where none is like it."""
     import difflib
 
-    like = 0.5 if len(name) < 5 else 0.6  # mu for my and cuda for cupy, not set for noise
+    like = 0.5 if len(name) < 5 else 0.7  # mu for my and cuda for cupy, not set for noise nor theorem4 for nothere
     matches = difflib.get_close_matches(name[:MAX_WORD], list(choices), n=1, cutoff=like)
     return f"; did you mean {matches[0]!r}?" if matches else ""
 

@@ -2,9 +2,12 @@
 
 import ast
 import inspect
+from collections.abc import Callable
+from functools import wraps
 from types import CodeType
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
+from odesim.base.errors import ParamError, no_such
 from odesim.base.memo import ForkLock
 
 # Python 3.11 counts the depth of a tree in one place for all threads: two at once end in a SystemError (its issue 106905)
@@ -40,6 +43,8 @@ def fit(template: str, **words: object) -> str:
 
 
 Public = TypeVar("Public")
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 WIDTH = 80
 
 
@@ -49,6 +54,20 @@ def readable(public: Public) -> Public:
     parameters = [p.replace(annotation=_written(p.annotation)) for p in signature.parameters.values()]
     public.__signature__ = _Lines(parameters, return_annotation=_written(signature.return_annotation))  # type: ignore[attr-defined]
     return public
+
+
+def check_keywords(call: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """call, with a ParamError for a keyword that it does not have: the sentence has the choices and the nearest spelling."""
+    names = [name for name in inspect.signature(call).parameters if name != "self"]
+
+    @wraps(call)
+    def with_known(*args: Arguments.args, **keywords: Arguments.kwargs) -> Result:
+        for word in keywords:
+            if word not in names:
+                raise ParamError(no_such("argument", word, names, f"{call.__name__}()"))
+        return call(*args, **keywords)
+
+    return readable(with_known)
 
 
 class _Words(str):

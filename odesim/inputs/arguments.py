@@ -15,7 +15,7 @@ import numpy as np
 
 from odesim.base.errors import OdesimError, ParamError, SolveError, StoreError, value_text
 from odesim.base.options import OPTIONS
-from odesim.base.parsing import readable
+from odesim.base.parsing import check_keywords
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -140,8 +140,8 @@ def _error_class(name: str) -> type[OdesimError]:
 def check_arguments(call: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
     """A decorator that checks the keyword arguments of a public function; None is accepted where it is the default.
 
-    The function raises an OdesimError for an argument of a wrong type. Its module needs `from __future__ import annotations`, which keeps
-    types as they are written.
+    The function raises an OdesimError for an argument of a wrong type, or one that it does not have. Its module needs
+    `from __future__ import annotations`, which keeps types as they are written.
     """
     checks = {}
     for name, p in inspect.signature(call).parameters.items():
@@ -159,4 +159,4 @@ def check_arguments(call: Callable[Arguments, Result]) -> Callable[Arguments, Re
                     keywords[name] = check(name, value)
         return call(*args, **keywords)
 
-    return readable(with_checks)
+    return check_keywords(with_checks)

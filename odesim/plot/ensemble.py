@@ -193,12 +193,10 @@ def draw_curves(run: "xarray.Dataset", drawn: list[Drawn], x: Varied, row: int, 
 
 
 def draw_bands(run: "xarray.Dataset", drawn: list[Drawn], time_axis: TimeAxis, choice: Choice, ax: Axes | None) -> Panels:
-    """Draws median and middle 80 % of all members against time, a panel for each quantity."""
+    """Draws median and middle 80 % of all members against time, or a line for each of few, a panel for each quantity."""
     axes, _ = panels_and_tables([False] * len(drawn), ax=ax)
-    panels = [draw_members(panel, run, d, time_axis, choice) for panel, d in zip(axes, drawn, strict=True)]
-    spread = ["median and middle 80 % of the members"] * (int((run["status"].values >= 0).sum()) > 1)
-    notes = [*spread, *time_axis.notes, *(note for _, more in panels for note in more), *status_notes(run)]
-    return axes, [label for label, _ in panels], notes
+    notes = [note for panel, d in zip(axes, drawn, strict=True) for note in draw_members(panel, run, d, time_axis, choice)]
+    return axes, [], [*time_axis.notes, *notes, *status_notes(run)]
 
 
 def draw_histograms(run: "xarray.Dataset", drawn: list[Drawn], row: int, choice: Choice, ax: Axes | None) -> Panels:

@@ -7,22 +7,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
 from matplotlib.colors import LogNorm
 
 from odesim.base.arrays import Array
 from odesim.base.errors import counted
 from odesim.plot.choice import Choice
-from odesim.plot.labels import EndLabels, end_labels
+from odesim.plot.labels import EndLabels, component_labels
 from odesim.plot.members import BYTES, Drawn, Varied, blocks, is_state, nan_quantiles, quantiles, values_of, without_copies
 from odesim.plot.panels import last_finite, spread_indices, thousands
 from odesim.plot.scales import TimeAxis, add_bar, cell_edges, check_axis, color_scale, make_log, shade_below, spans
-from odesim.plot.style import CATEGORIES, DIVERGING, FAINT, SMALL, few_log_ticks, few_ticks, ordered_colors
+from odesim.plot.style import CATEGORIES, DIVERGING, FAINT, SMALL, few_log_ticks, few_ticks
 from odesim.run.solution import floor_of
 
 if TYPE_CHECKING:
     import xarray
 
 LEVELS = (0.1, 0.5, 0.9)  # a band is the middle 80 % around the median: few members far off do not widen it
+FEW = 3  # members that are lines
 COLUMNS = 200  # largest number of saved times
 OUTER = (0.005, 0.995)  # ranks of the middle 99 %
 BINS = (8, 60)  # smallest and largest number
@@ -54,10 +56,11 @@ def doubt(axes: Axes, run: "xarray.Dataset", drawn: Drawn, values: Array, *, acr
     return [below] * bool(((sizes > 0) & (sizes < floor)).any())
 
 
-def draw_members(
-    axes: Axes, run: "xarray.Dataset", drawn: Drawn, time_axis: TimeAxis, choice: Choice
-) -> tuple[EndLabels | None, list[str]]:
-    """Draws median and middle 80 % of all done members against time, a colour for each component; returns their labels and notes."""
+def draw_members(axes: Axes, run: "xarray.Dataset", drawn: Drawn, time_axis: TimeAxis, choice: Choice) -> list[str]:
+    """Draws median and middle 80 % of all done members against time, a colour for each component; returns notes.
+
+    Up to FEW members are lines: quantiles of two say less than the two.
+    """
     shown = spread_indices(len(time_axis.x), COLUMNS)
     x, rows = time_axis.x[shown], time_axis.rows[shown]
     numbers = len(rows) * len(drawn.indices)
@@ -66,16 +69,23 @@ def draw_members(
         return (values_of(part, drawn, rows) for part in blocks(run, 4 * numbers))
 
     done = int((run["status"].values >= 0).sum())
-    marks = quantiles(read, done, LEVELS, max(BYTES // (16 * numbers), 1))  # (3, T, C)
+    # (3, T, C), or the members (N, T, C)
+    marks = np.concatenate([*read()]) if done <= FEW else quantiles(read, done, LEVELS, max(BYTES // (16 * numbers), 1))
     distinct, marks, equal = without_copies(drawn, marks)
+    lines = marks if done <= FEW else marks[1:2]
     floor = member_floor(run, drawn)
     colors = colors_of(distinct)
     for k, color in enumerate(colors):
-        axes.fill_between(x, marks[0, :, k], marks[2, :, k], color=color, alpha=0.2, lw=0)
-        axes.plot(x, marks[1, :, k], color=color, label=distinct.symbol(k))
+        if done > FEW:
+            axes.fill_between(x, marks[0, :, k], marks[2, :, k], color=color, alpha=0.2 if len(colors) == 1 else 0.08, lw=0)
+        if done > FEW and len(colors) > 1:  # the edges tell bands apart that lie on each other
+            axes.add_collection(LineCollection([np.column_stack([x, edge]) for edge in marks[::2, :, k]], colors=color, lw=0.4))
+        for n, line in enumerate(lines):
+            axes.plot(x, line[:, k], color=color, label="_" * bool(n) + distinct.symbol(k))
     complete = sum(int(np.isfinite(block).all(axis=(1, 2)).sum()) for block in read())
     axes.set_xscale("log" if time_axis.log else "linear")
-    notes = [*equal, *(make_log(axes, distinct.label) if choice.is_log("y", spans(marks[1])) else [])]
+    notes = ["median and middle 80 % of the members" if done > FEW else "a line for each member"] * (done > 1) + equal
+    notes += make_log(axes, distinct.label) if choice.is_log("y", spans(lines)) else []
     notes += shade_below(axes, floor, whole=bool(choice.scale("y")))
     notes += doubt(axes, run, drawn, marks)
     axes.set_ylabel(distinct.label)
@@ -83,15 +93,14 @@ def draw_members(
     few_ticks(axes)
     few_log_ticks(axes)
     set_panel_note(axes, drawn, complete, done)
-    if len(colors) == 1:
-        return None, notes
-    last = float(x[np.isfinite(marks[1]).any(axis=1)].max(initial=x[0]))  # at which a curve has a value
-    return end_labels(axes, distinct.labels, last_finite(np.ma.masked_invalid(marks[1])), last), notes
+    if len(colors) > 1 and axes.has_data():
+        add_legend(axes, len(colors))
+    return notes
 
 
 def colors_of(drawn: Drawn) -> list[Any]:
-    """A colour for each drawn component."""
-    return [CATEGORIES[0]] if len(drawn.indices) == 1 else ordered_colors(len(drawn.indices))
+    """A colour for each drawn component: bands and outlines that cross are told apart by hue, not by shade."""
+    return list(CATEGORIES[: len(drawn.indices)])
 
 
 def set_panel_note(axes: Axes, drawn: Drawn, complete: int, done: int, more: str = "") -> None:
@@ -141,7 +150,7 @@ def make_bins(values: Array, choice: Choice) -> tuple[Array, bool, list[str]]:
 
 
 def add_legend(axes: Axes, count: int) -> None:
-    """Adds a legend of histograms in a space of its own, above all of them."""
+    """Adds a legend of components in a space of its own, above all that is drawn."""
     rows = -(-count // IN_ROW)
     low, high = axes.get_ylim()
     room = FOR_ROW * rows
@@ -203,7 +212,7 @@ def draw_curve(
     few_ticks(axes)
     few_log_ticks(axes)
     ends: list[Any] = last_finite(np.ma.masked_invalid(np.array(curves).T))
-    return end_labels(axes, drawn.labels, ends) if len(drawn.indices) > 1 else None, notes
+    return component_labels(axes, drawn.labels, ends) if len(drawn.indices) > 1 else None, notes
 
 
 def fit_axis(axes: Axes, ends: Array, margin: float) -> None:

@@ -338,12 +338,19 @@ def fit_line(text: Text) -> None:
 
 
 def make_legend(figure: Figure, handles: Sequence[Artist]) -> Legend:
-    """The legend with as few rows as fit into the width of the figure."""
+    """The legend with as few rows as fit into the width of the figure; an entry that is wider has several lines."""
+    room = figure.get_figwidth() * 25.4 - 2 * MARGIN
     for columns in range(len(handles), 0, -1):
         legend = figure.legend(handles=handles, loc="upper center", ncols=columns, columnspacing=1.2, borderpad=0, borderaxespad=0)
-        if size_of(legend)[0] < figure.get_figwidth() * 25.4 - 2 * MARGIN or columns == 1:
+        if size_of(legend)[0] < room or columns == 1:
             break
         legend.remove()
+    words = [text.get_text() for text in legend.get_texts()]
+    for letters in range(int(LETTERS * figure.get_figwidth() * 25.4 / WIDTH), 5, -2):
+        if size_of(legend)[0] < room:
+            break
+        for text, whole in zip(legend.get_texts(), words, strict=True):
+            text.set_text(balanced(whole, letters))
     return legend
 
 

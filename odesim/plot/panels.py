@@ -301,7 +301,7 @@ def draw_quantity(
     lines, notes = None, list[str]()
     if quantity.kind == "raster":
         axes.set_ylim(quantity.count - 0.5, -0.5)
-        axes.set_ylabel(symbol(", ".join(quantity.dims)))
+        axes.set_ylabel(", ".join(symbol(dim) for dim in quantity.dims))
         axes.set_title(literal(quantity.name), loc="right", fontsize=SMALL)
     elif quantity.kind == "map":
         notes += draw_map(axes, quantity, values, time_axis, log=choice.scale("c"))
@@ -318,6 +318,8 @@ def draw_quantity(
     elif not by_row and choice.scale("y") is False:
         axes.set_yscale("linear")
     few_log_ticks(axes)
+    if quantity.kind == "raster" and len(quantity.shape) > 1:  # its rows are elements of a matrix
+        axes.yaxis.set_major_formatter(lambda row, _: quantity.component(int(row)) if 0 <= row < quantity.count else "")
     if quantity.kind == "map" and len(places.get(quantity.dims[0], ())) == quantity.count <= NAMED:
         names = [literal(name) for name in place_names(places[quantity.dims[0]])]
         axes.set_yticks(range(len(names)), names, fontsize=SMALL)

@@ -14,7 +14,7 @@ from odesim.base.arrays import Array, array_namespace, on_host, to_ends
 from odesim.base.datasets import draw, with_accessor
 from odesim.base.errors import SolveError, apart, counted, value_text
 from odesim.base.options import largest_atol
-from odesim.base.parsing import readable
+from odesim.base.parsing import check_keywords, readable
 
 if TYPE_CHECKING:
     import xarray
@@ -276,6 +276,7 @@ class Solution:
         run: xarray.Dataset = with_accessor(xarray.Dataset(variables, coords={"time": self.t}, attrs={**words, **plain, **lists}))
         return run
 
+    @check_keywords
     def plot(
         self,
         var: str | Iterable[str] = (),

@@ -8,7 +8,8 @@ import xarray as xr
 from matplotlib.collections import PathCollection, QuadMesh
 from matplotlib.text import Text
 
-from odesim.base.errors import ParamError
+import odesim
+from odesim.base.errors import ParamError, nearest
 from odesim.plot.choice import Choice
 from odesim.plot.ensemble import figure_of_ensemble
 from odesim.plot.scales import color_scale
@@ -251,3 +252,13 @@ def test_losses_and_entropies_are_first():
     names = ["v", "entropy", "Z", "train_loss", "S"]
     assert Choice().page(names, 3) == (["train_loss", "entropy", "v"], ["not shown: Z, S"])
     assert Choice(tuple(names)).page(names, 3)[0] == names[:3]
+
+
+def test_words_that_a_call_does_not_have_are_refused():
+    """Keywords of runs and of pictures; a name that is only a little alike is not suggested."""
+    run = odesim.integrate("particles.two_clusters", span=(0.0, 1.0))
+    with pytest.raises(ParamError, match=r"no argument 'vars' in plot\(\); choose from .*did you mean 'var'"):
+        run.plot(vars="r")  # type: ignore[call-arg]
+    with pytest.raises(ParamError, match=r"no argument 'sensitivity' in integrate\(\).*did you mean 'sensitivities'"):
+        odesim.integrate("particles.two_clusters", sensitivity="beta")  # type: ignore[call-arg]
+    assert not nearest("nothere", ["theorem4"]) and nearest("theorem", ["theorem4"])

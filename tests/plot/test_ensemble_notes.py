@@ -77,15 +77,16 @@ def test_a_curve_and_a_band_count_components(over):
     assert curves(figure.axes[0]) == 1 and "equal components of $x$ are drawn once" in notes_of(figure)
 
 
-def test_one_member_has_no_quantiles():
-    """Two members have."""
-    run = grid(2, 5, one=True)
-    assert [
-        any("80 %" in note for note in notes_of(figure_of_ensemble(run.isel(member=slice(0, n)), Choice(x="time")))) for n in (1, 2)
-    ] == [
-        False,
-        True,
-    ]
+@pytest.mark.parametrize(("members", "note"), [(1, ""), (3, "a line for each member"), (4, "median and middle 80 % of the members")])
+def test_few_members_are_lines(members, note):
+    """Up to three: the values themselves, each component in one colour with one entry of the legend. More have quantiles."""
+    run = grid(2, 5, one=True).isel(member=slice(0, members))
+    figure = figure_of_ensemble(run, Choice(x="time"))
+    axes, seen = figure.axes[0], {"a line for each member", "median and middle 80 % of the members"} & set(notes_of(figure))
+    assert seen == {note} - {""} and len(axes.get_legend().get_texts()) == 2
+    assert len({line.get_color() for line in axes.lines}) == 2 and bool(axes.collections) is (members > 3)
+    if members <= 3:
+        np.testing.assert_array_equal([line.get_ydata() for line in axes.lines], np.moveaxis(run.x.values, 2, 0).reshape(-1, 5))
 
 
 def test_groups_of_neighbours_are_said():

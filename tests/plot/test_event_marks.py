@@ -133,6 +133,14 @@ def test_many_events_are_a_raster(times: Any) -> None:
     assert np.array_equal(line.get_xydata(), [(event["t"], event["index"][0]) for event in found[first:]])
 
 
+def test_rows_of_a_raster_of_a_matrix_have_its_indices() -> None:
+    """Row 13 of W[i, j] of 6 by 10 elements is 1,3; axes are symbols, as elsewhere."""
+    fired = [{"t": k / 10, "index": (k % 6, k % 10)} for k in range(100)]
+    reads = {"watched": {"e": {"W": "component"}}}
+    axes = figure_of_solution(solution({"W": grow(6, 10)}, dims={"W": ("i", "j")}, events={"e": fired}, attrs=reads)).axes[0]
+    assert axes.get_ylabel() == "$i$, $j$" and axes.yaxis.get_major_formatter()(13, 0) == "1,3"
+
+
 @pytest.mark.parametrize(
     ("times", "t", "kind"),
     [(T, 3.3, "curve"), (T[::10], 3.3, "axis"), (T[::10], T[10], "curve"), (LOG, 3.3, "curve"), (LOG[::6], 3.3, "axis")],

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 import sympy as sp
+from matplotlib.lines import Line2D
 from matplotlib.mathtext import MathTextParser
 
 from odesim.inputs.registry import load_model
-from odesim.plot.labels import ALIKE, alike, end_labels, joined, place_labels, symbol
+from odesim.plot.labels import ALIKE, alike, end_labels, joined, make_legend, place_labels, symbol
 from odesim.plot.style import few_ticks, new_figure, project_style
 from tests.support.models import CHEAPEST_FIRST
 
@@ -127,3 +128,14 @@ def test_a_label_is_no_longer_than_its_panel(name):
         place_labels(figure, ())
         assert label.get_window_extent().height <= 1.01 * axes.get_window_extent().height
         assert (label.get_fontsize() < before) == (name != "loss")
+
+
+@pytest.mark.parametrize("letters", [20, 60, 200])
+def test_a_long_entry_of_a_legend_is_whole(letters):
+    """It is in the picture, with all of its letters, in as many lines as it needs."""
+    with project_style():
+        figure = new_figure(30.0)
+        name = "e" * letters
+        legend = make_legend(figure, [Line2D([], [], marker="o", label=f"{name}: t = 1")])
+        box = legend.get_window_extent()
+    assert box.x0 >= 0 and box.x1 <= figure.bbox.width and "".join(legend.get_texts()[0].get_text().split()) == f"{name}:t=1"

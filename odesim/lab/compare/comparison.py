@@ -14,7 +14,7 @@ import numpy as np
 from odesim.base.arrays import Array
 from odesim.base.datasets import draw
 from odesim.base.errors import ParamError, counted, escaped, no_such
-from odesim.base.parsing import readable
+from odesim.base.parsing import check_keywords, readable
 from odesim.inputs.arguments import to_mapping, to_number
 from odesim.lab.compare.metrics import METRICS, NAMES, agree_until, measure, measure_seeds
 from odesim.lab.compare.sides import Side, align_axis, common_times
@@ -241,6 +241,7 @@ class Comparison:
             rows.append({**row, **values, "agree_until": agree_until(self.t, training, theory), "each": each})
         return tuple(rows)
 
+    @check_keywords
     def plot(self, var: str | Iterable[str] = (), ax: Axes | None = None) -> Axes | Array:
         """Draws the training as bands over seeds, the theory dark; returns an array of Axes, two for each observable: both, and residuals.
 

@@ -16,7 +16,7 @@ from odesim.base.arrays import Array
 from odesim.base.datasets import draw, with_accessor
 from odesim.base.device import array_module, device_errors
 from odesim.base.errors import ParamError, counted, value_text
-from odesim.base.parsing import readable
+from odesim.base.parsing import check_keywords, readable
 from odesim.lab.training.optimizers import copy_arrays, make_optimizer, stored_settings
 from odesim.lab.training.randomness import INITIAL, generators
 from odesim.lab.training.record import Checkpoint, Fits, Recorder, Sink, extend_iterations, recorded_iterations, to_host, write_checkpoint
@@ -147,6 +147,7 @@ class Trajectory:
         run: xarray.Dataset = with_accessor(xarray.Dataset(variables, coords=coords, attrs={**settings, **attributes}))
         return run
 
+    @check_keywords
     def plot(
         self, var: str | Iterable[str] = (), *, index: int | Iterable[int] | None = None, log: str | None = None, ax: Axes | None = None
     ) -> Axes | Array:
