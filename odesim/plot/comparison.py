@@ -290,6 +290,7 @@ def draw_residuals(axes: Axes, pair: Pair, time_axis: TimeAxis, label: str) -> N
     few_ticks(axes, y=4)
     if wide:
         axes.set_yscale("symlog", linthresh=CHANCE, linscale=0.5)
+        axes.set_title("log beyond ±2", loc="right", fontsize=SMALL)
         down, up = ([*inside(POWERS, POWERS[0], end)] for end in (-low, high))
         axes.yaxis.set_major_locator(FixedLocator([*(-tick for tick in down[-1:]), -CHANCE, CHANCE, *up[-1:]]))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda tick, _: tick_text(tick)))

@@ -216,14 +216,19 @@ def member_frames(film: MemberFilm) -> Frames:
 
 
 def histogram_frames(film: MemberFilm, axes: Axes) -> tuple[Show, list[str]]:
-    """How many members have a value in each bin; bins are those of all times."""
+    """How many members have a value in each bin; bins are those of all times, the height is that of each: members often start alike."""
     edges, log, more = make_bins(film.values, film.choice)
     counts = [np.histogram(values[np.isfinite(values)], edges)[0] for values in film.values]
     axes.set_xscale("log" if log else "linear")
     steps = axes.stairs(counts[0], edges, fill=True, color=CATEGORIES[0])
-    axes.set(xlim=edges[[0, -1]], ylim=(0, (1 + ROOM) * max(1, np.max(counts))), xlabel=film.label, ylabel="members")
+    axes.set(xlim=edges[[0, -1]], xlabel=film.label, ylabel="members")
     few_ticks(axes, whole=True)
-    return lambda frame: steps.set_data(counts[frame]), more
+
+    def show(frame: int) -> None:
+        steps.set_data(counts[frame])
+        axes.set_ylim(0, (1 + ROOM) * max(1, counts[frame].max()))
+
+    return show, more
 
 
 def curve_frames(film: MemberFilm, axes: Axes) -> tuple[Show, list[str]]:

@@ -57,7 +57,7 @@ def page_of_solution(solution: "Solution", choice: Choice | None = None) -> Page
     'run.html'
     """
     text: str = make_figure(solution, choice or Choice()).to_html(include_plotlyjs=True, full_html=True)
-    return Page(text.replace("<head>", f"<head>{MARKS[PAGE[0]].decode()}", 1))
+    return Page(text.replace("<head>", f"<head>{MARKS[PAGE[0]].decode()}<title>{escape(str(solution.model))}</title>", 1))
 
 
 def make_figure(solution: "Solution", choice: Choice) -> Any:
@@ -81,6 +81,10 @@ def make_figure(solution: "Solution", choice: Choice) -> Any:
         place = {"row": 1 + number // COLUMNS, "col": 1 + number % COLUMNS}
         if quantity.view != RASTER:
             add_quantity(figure, quantity, time_axis, place, log_colors=bool(choice.scale("c")))
+        else:  # plotly's order is that of the first ticks
+            order = [quantity.part_name(i) for i in range(quantity.count)]
+            axis: Any = {"categoryorder": "array", "categoryarray": order, "range": [quantity.count - 0.5, -0.5], "nticks": 8}
+            figure.update_yaxes(type="category", **axis, **place)
         if quantity.kind == "lines" and choice.is_log("y", quantity.view == "Log"):
             figure.update_yaxes(type="log", exponentformat="power", **place)
         here = {quantity.name} if quantity.view == RASTER else events.keys() - rasters
@@ -114,10 +118,14 @@ def add_quantity(figure: Any, quantity: Quantity, time_axis: TimeAxis, place: di
     shown = np.where(np.isfinite(values), values, np.nan)[:, chosen].T
     shown = np.log10(np.where(shown > 0, shown, np.nan)) if log_colors else shown
     both = not log_colors and bool(np.nanmin(shown) < 0 < np.nanmax(shown)) if np.isfinite(shown).any() else False
-    scale = {"colorscale": DIVERGING if both else SEQUENTIAL, "zmid": 0 if both else None, "showscale": False}
+    scale = {"colorscale": DIVERGING if both else SEQUENTIAL, "zmid": 0 if both else None}
     labels = [quantity.part_name(int(i)) for i in chosen]
     hover = "%{y}<br>t = %{x:.6g}<br>" + ("log10 " if log_colors else "") + "%{z:.6g}<extra></extra>"
-    figure.add_heatmap(x=t, y=labels, z=shown, hovertemplate=hover, **scale, **place)
+    panel = figure.get_subplot(**place)
+    low, high = panel.yaxis.domain
+    bar = {"x": panel.xaxis.domain[1], "y": (low + high) / 2, "len": high - low, "thickness": 8, "title": {"text": "log10" * log_colors}}
+    figure.add_heatmap(x=t, y=labels, z=shown, hovertemplate=hover, colorbar=bar, **scale, **place)
+    figure.update_layout(legend_x=1.1)  # beside the bar of the last column
     figure.update_yaxes(autorange="reversed", nticks=8, **place)
 
 

@@ -42,6 +42,8 @@ def test_marks_at_jumps(many):
     events = {"hit": [{"t": float(one), "index": (0,)} for one in at]}
     figure = make_figure(solution({"v": v}, t, dims={"v": ("m",)}, events=events, attrs=jumps), Choice())
     (marks,) = (trace for trace in figure.data if trace.mode == "markers")
+    if many:  # rows are in the order of the components, and those without an event have theirs
+        assert figure.layout.yaxis.categoryarray == ("hit[0]", "hit[1]") and figure.layout.yaxis.range == (1.5, -0.5)
     assert list(marks.y) == ["hit[0]"] * 20 if many else set(marks.y) <= {0.0, 1.0, 2.0}
 
 
@@ -51,7 +53,8 @@ def test_a_matrix_is_a_map():
     figure = make_figure(run, Choice(("Z",)))
     (cells,) = (trace for trace in figure.data if trace.type == "heatmap")
     np.testing.assert_array_equal(cells.z, run.y["Z"].reshape(11, -1).T)
-    assert cells.y[31] == "Z[1,1]"
+    assert cells.y[31] == "Z[1,1]" and cells.colorbar.len == pytest.approx(np.ptp(figure.layout.yaxis.domain))
+    assert "<title>scan_snap.reduced</title>" in page_of_solution(run, Choice(("Z",)))
     one = make_figure(run, Choice(("u",), log="y"))
     assert one.layout.yaxis.type == "log" and one.data[0].name == "u"
 
