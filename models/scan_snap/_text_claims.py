@@ -48,10 +48,14 @@ def sparse() -> Iterable[Measurement]:
 
 
 def one_head() -> Iterable[Measurement]:
-    """Small entries of the sharper head of the lowest layer, and of all others: .85 to .89, and .07 to .65, by another program."""
+    """Small entries of the sharper head of the lowest layer, and of all others: .85 to .89, and .07 to .65, by another program.
+
+    Of seeds 0 to 7 the sharper head has .88 to .90 in seven, and .72 in seed 2, where the other one has .60.
+    """
     shares = trained()[1]
-    yield Measurement("share of small entries, sharper head of the lowest layer", float(shares[:, 0].max(axis=1).mean()), 0.87, 0.02)
-    yield Measurement("all other heads, the largest", float(max(shares[:, 0].min(), shares[:, 1:].max())), 0.5, 0.0, "<=")
+    sharper, other = shares[:, 0].max(axis=1), shares[:, 0].min(axis=1)
+    yield Measurement("share of small entries, sharper head of the lowest layer, median", float(np.median(sharper)), 0.875, 0.03)
+    yield Measurement("all other heads, the largest", float(max(other.max(), shares[:, 1:].max())), 0.65, 0.0, "<=")
     yield Measurement("all other heads, the least", float(shares.min()), 0.05, 0.0, ">=")
 
 
@@ -79,10 +83,10 @@ TEXT_CLAIMS = (
         ("scan_snap.full",),
         Statement("over .95 of the entries are small", sparse, Verdict.FAILS, "none"),
         Statement(
-            "at this size .87 are in one head of the lowest layer, less than half in every other head",
+            "at this size .85 to .90 are in one head of the lowest layer in most seeds, at most .65 in every other head",
             one_head,
             Verdict.HOLDS,
-            "half the range of three seeds of another program; none for the others",
+            "the range of seeds, ours and another program's; none for the others",
         ),
         slow=True,
     ),
