@@ -205,7 +205,7 @@ def point_frames(film: Film) -> Frames:
 
 
 def member_frames(film: MemberFilm) -> Frames:
-    """A histogram, a curve or a map. Scales are those of all times."""
+    """A histogram, a curve or a map. Scales are those of all times, but for the height of a histogram."""
     rest = [f"1 of {counted(film.drawn.count, 'component')} of the array"] * (film.drawn.count > 1 and film.choice.index is None)
     figure = new_figure(MAP if len(film.over) == 2 else CURVE)
     axes = figure.add_subplot()

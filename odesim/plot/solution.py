@@ -227,7 +227,11 @@ def draw_events(
     """
     handles, notes = [], list[str]()
     on_axis: dict[Axes, list[tuple[float, dict[str, Any]]]] = {ax: [] for ax, _ in panels}
-    for number, ((name, occurrences), caption) in enumerate(zip(events.items(), captions(events), strict=True)):
+    shown = {}  # what the captions count: of one component its own occurrences
+    for name, one in events.items():
+        numbers = [q.marks[name][0] for _, q in panels if name in q.marks and one.indices is not None]
+        shown[name] = one[np.unique(np.concatenate(numbers))] if any(map(len, numbers)) else one
+    for number, ((name, occurrences), caption) in enumerate(zip(events.items(), captions(shown), strict=True)):
         color = COLORS[number % len(COLORS)]
         style: dict[str, Any] = {"color": color, "marker": MARKERS[number % len(MARKERS)], "mfc": "white", "mew": 0.7, "ms": SIZE, "ls": ""}
         whole, many = occurrences.indices is None, len(occurrences) > MAX_MARKS

@@ -10,6 +10,7 @@ from matplotlib.text import Text
 from sympy import Mod, Sum, symbols
 
 from odesim.api.integrate import integrate
+from odesim.plot.choice import Choice
 from odesim.plot.solution import ROW_OF_TICKS, SIZE, figure_of_solution
 from odesim.symbolic import Event, IndexedBase, Param, Source, System, index, over, sizes
 from odesim.symbolic import time as t
@@ -131,6 +132,15 @@ def test_many_events_are_a_raster(times: Any) -> None:
     assert axes.get_ylim() == (39.5, -0.5)
     first = int(times is LOG)
     assert np.array_equal(line.get_xydata(), [(event["t"], event["index"][0]) for event in found[first:]])
+
+
+def test_the_legend_counts_what_is_drawn() -> None:
+    """Of one component its own occurrences, 2 of 5."""
+    fired = [{"t": 1.0 + k, "index": (k % 3,)} for k in range(5)]
+    case = solution({"z": grow(3)}, dims={"z": ("l",)}, events={"e": fired}, attrs=READS_Z)
+    for component, count in ((None, 5), ((1,), 2)):
+        (legend,) = figure_of_solution(case, Choice(("z",), index=component)).legends
+        assert legend.get_texts()[0].get_text().startswith(f"e ({count}×)")
 
 
 def test_rows_of_a_raster_of_a_matrix_have_its_indices() -> None:
