@@ -12,7 +12,8 @@ i, j = index("i j")
 (d,) = sizes("d")
 G, c = IndexedBase("G", shape=(d, d)), IndexedBase("c", shape=(d,))
 alpha = symbols("alpha", positive=True)
-least = symbols("least", real=True)
+skew, least, outside = symbols("skew least outside", real=True)
+ROUNDING = 1e-12  # of products of data with themselves: the eigenvalues of a thousand inputs are off by 2e-13 of the largest
 
 
 def correlated(sizes: dict[str, int]) -> np.ndarray:
@@ -27,19 +28,37 @@ def of_target(sizes: dict[str, int], params: dict[str, Any]) -> np.ndarray:
     return np.asarray(params["G"] @ target)
 
 
+def asymmetry(sizes: dict[str, int], params: dict[str, Any]) -> float:
+    """The largest entry of |G - G^T| over that of |G|: the scale of G is free."""
+    G = np.asarray(params["G"])
+    return float(np.abs(G - G.T).max() / (np.abs(G).max() or 1))
+
+
 def least_eigenvalue(sizes: dict[str, int], params: dict[str, Any]) -> float:
-    """The least eigenvalue of G, of which no covariance has one below 0."""
-    return float(np.linalg.eigvalsh(params["G"])[0])
+    """The least eigenvalue of G over the largest in size; of no covariance is it below 0."""
+    values = np.linalg.eigvalsh(params["G"])
+    return float(values[0] / (np.abs(values).max() or 1))
+
+
+def out_of_range(sizes: dict[str, int], params: dict[str, Any]) -> float:
+    """The length of c where G is 0 to rounding, over that of c: along it the loss falls without end, as of no data."""
+    values, vectors = np.linalg.eigh(params["G"])
+    flat = vectors[:, values <= ROUNDING * np.abs(values).max()]
+    return float(np.linalg.norm(np.asarray(params["c"]) @ flat) / (np.linalg.norm(params["c"]) or 1))
 
 
 DATA = (
     Param(G, correlated, Interval(-oo, oo), "covariance of the inputs, symmetric and positive"),
-    Param(least, least_eigenvalue, Interval(-oo, oo), "least eigenvalue of G, which follows from it"),
+    Param(skew, asymmetry, Interval(-oo, oo), "|G - G^T| over |G|, by the largest entries, which follows from it"),
+    Param(least, least_eigenvalue, Interval(-oo, oo), "least eigenvalue of G over its largest, which follows from it"),
     Param(c, of_target, Interval(-oo, oo), "correlation of inputs and output"),
+    Param(outside, out_of_range, Interval(-oo, oo), "part of c outside of the range of G, which follows from them"),
 )
 CONSTRAINTS = (
-    Constraint("G is symmetric", G[i, j] - G[j, i], "==0", 1e-12),
-    Constraint("G is a covariance, without an eigenvalue below 0", least, ">=0", 1e-12),  # of fewer samples than inputs it is 0
+    Constraint("G is symmetric", skew, "==0", ROUNDING),
+    Constraint("G is a covariance, without an eigenvalue below 0", least, ">=0", ROUNDING),  # of fewer samples than inputs it is 0
+    # the flat directions of data are known to ROUNDING over the gap to the next eigenvalue, and c is small along the next one
+    Constraint("c is in the range of G, as of any data", outside, "==0", 1e-8),
 )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,10 +34,17 @@ def settings_text(task: Task) -> str:
     parts = [f"{task.name}\n{wrap_paragraph(task.doc, '  ')}", f"settings\n{table(rows, ('', 'default', ''))}"]
     defaults = check_settings(task.name, task.settings, {})
     parts += [model_text(task.make(defaults, seeds=(0,), model=name), name, name == task.models[0]) for name in task.models]
-    examples = {name: [f"--set{GLUE}{key}={value}" for key, value in pair.example.items()] for name, pair in pairs_of(task.name).items()}
+    examples = {name: [setting_option(key, value) for key, value in pair.example.items()] for name, pair in pairs_of(task.name).items()}
     systems = [(system, " ".join(words) or "with the default settings") for system, words in examples.items()]
     parts += [f"described by (odesim compare)\n{table(systems)}"] * bool(systems)
     return "\n".join(parts)
+
+
+def setting_option(name: str, value: Any) -> str:
+    """`--set NAME=VALUE` as a shell takes it."""
+    array = isinstance(value, np.ndarray | list | tuple)
+    text = json.dumps(np.asarray(value).tolist(), separators=(",", ":")) if array else str(value)
+    return f"--set{GLUE}{quote(f'{name}={text}')}"
 
 
 def model_text(experiment: Experiment, name: str, first: bool) -> str:

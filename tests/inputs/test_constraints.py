@@ -24,13 +24,16 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
     "covariance": (
         "scaling.mirror",
         {"params": {"G": [[1, 2], [2, 1]]}},
-        "G is a covariance, without an eigenvalue below 0: least must be at least 0; it is -1 (tol",
+        "G is a covariance, without an eigenvalue below 0: least must be at least 0; it is -0.333333 (tol",
     ),
     "three": (
         "scaling.diagonal",
         {"params": {"G": [[1, 0.9, -0.9], [0.9, 1, 0.9], [-0.9, 0.9, 1]]}},
         "G is a covariance, without an eigenvalue below 0: ",
     ),
+    "small": ("scaling.diagonal", {"params": {"G": [[1e-9, 0], [0, -1e-12]], "c": [1e-9, 0]}}, "G is a covariance, without an eigenvalue"),
+    "askew": ("scaling.mirror", {"params": {"G": [[1e-13, 1e-13], [0, 1e-13]], "c": [0, 0]}}, "G is symmetric: skew must be 0; it is 1"),
+    "range": ("scaling.diagonal", {"params": {"G": [[1, 1], [1, 1]], "c": [1, 0.5]}}, "c is in the range of G, as of any data: outside"),
     "word": (
         "scaling.word2vec",
         {"params": {"P": [[0.5, 0.25, 0], [0.25, 0, 0], [0, 0, 0]]}},
@@ -47,6 +50,14 @@ def test_models_refuse_what_their_papers_exclude(case):
     with pytest.raises(ParamError) as caught:
         bind(load_model(model), **given)
     assert str(caught.value).startswith(words)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-12, 1e8])
+def test_covariances_of_few_samples_are_of_any_scale(scale):
+    """Of 2 samples of 5 inputs G has rank 2, but for rounding, and c is in its range: scaling.diagonal has them, of zero too."""
+    X = np.sqrt(scale) * np.random.default_rng(1).normal(size=(2, 5))
+    for inputs in (X, 0 * X):
+        bind(load_model("scaling.diagonal"), params={"G": inputs.T @ inputs / 2, "c": inputs.T @ [1.0, -0.3] / 2}, sizes={"d": 5})
 
 
 def test_a_start_that_a_constraint_excludes_names_its_member():

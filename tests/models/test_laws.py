@@ -165,6 +165,14 @@ def test_the_compiled_run_is_that_of_arrays(name):
 # what the constraints of a model leave of a start
 LEFT = {("modular.powers", "U"): abs, ("modular.powers", "V"): abs, ("scaling.multi_index", "m"): lambda m: m / np.linalg.norm(m)}
 LEFT |= {(f"self_supervised.{name}", "s"): abs for name in ("modes", "modes_ema")}
+LEFT |= {(f"particles.{name}", "a"): lambda a: modes_of_density(a) for name in ("density", "sphere_density")}
+
+
+def modes_of_density(a):
+    """Modes (N,) whose density is positive on the circle and the sphere: sum N_l |a_l| <= 1/2, N_l at most 2 l + 1, beside a_0 = 1."""
+    a = a / (2 * (2 * np.arange(len(a)) + 1) * np.abs(a).sum())
+    a[0] = 1
+    return a
 
 
 @pytest.mark.first(7)

@@ -217,8 +217,11 @@ def test_a_sphere_of_two_dimensions_is_the_circle() -> None:
     np.testing.assert_allclose(on_sphere, on_circle, atol=1e-10)
 
 
-def test_a_density_that_is_not_resolved() -> None:
-    """Little noise: 16 modes are not enough, the density is negative somewhere, and the run says so."""
-    run = odesim.integrate("particles.sphere_density", params={"kappa": 0.01}, span=(0, 20), save=21)
+@pytest.mark.first(2)
+@pytest.mark.parametrize(("params", "span"), [({"kappa": 0.01}, 20.0), ({"d": 10.0, "kappa": 0.3}, 0.1)])
+def test_a_density_that_is_not_resolved(params: dict[str, float], span: float) -> None:
+    """Little noise, or a start of many dimensions: 16 modes are not enough, the density is negative somewhere, and the run says so."""
+    run = odesim.integrate("particles.sphere_density", params=params, span=(0, span), save=21)
     broken = run.invariants["the modes resolve the density"]
-    assert broken is not None and broken > 0.01
+    assert broken is not None and broken > 0.01 and broken >= -run.observables["density"].min()
+    assert "'the modes resolve the density' is violated" in run.message

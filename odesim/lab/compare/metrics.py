@@ -18,19 +18,31 @@ DECADE = 10.0  # largest / smallest value from which on a positive quantity is c
 AGREE = 0.1  # relative difference up to which curves agree
 
 
+def scaled(x: Array) -> tuple[Array, int]:
+    """x (...,) over a power of two near its largest entry, and its exponent: no bit is lost, and squares do not overflow."""
+    exponent = int(np.frexp(np.max(np.abs(x)))[1])
+    return np.ldexp(x, -exponent), exponent
+
+
+def norm(x: Array) -> float:
+    """|x| over all entries."""
+    x, exponent = scaled(x)
+    return float(np.ldexp(np.sqrt((x * x).sum()), exponent))
+
+
 def correlation(a: Array, b: Array) -> float:
     """Cosine of a and b (...,), each minus its mean over all entries; nan if one is constant to rounding."""
     if any(np.ptp(x) <= STILL * np.max(np.abs(x)) for x in (a, b)):
         return np.nan
-    a, b = a - a.mean(), b - b.mean()
+    (a, _), (b, _) = scaled(a - a.mean()), scaled(b - b.mean())
     lengths = np.sqrt((a * a).sum()) * np.sqrt((b * b).sum())
     return float(np.clip((a * b).sum() / lengths, -1, 1)) if lengths > 0 else np.nan
 
 
 def relative_l2(a: Array, b: Array) -> float:
     """|a - b| / |b|; nan if b is 0."""
-    length = float(np.sqrt((b * b).sum()))
-    return float(np.sqrt(((a - b) ** 2).sum())) / length if length > 0 else np.nan
+    length = norm(b)
+    return norm(a - b) / length if length > 0 else np.nan
 
 
 def largest_difference(a: Array, b: Array) -> float:
@@ -40,8 +52,9 @@ def largest_difference(a: Array, b: Array) -> float:
 
 def scale(a: Array, b: Array) -> float:
     """The factor s for which s b is nearest to a in least squares; nan if b is 0."""
+    (a, of_a), (b, of_b) = scaled(a), scaled(b)
     square = float((b * b).sum())
-    return float((a * b).sum()) / square if square > 0 else np.nan
+    return float(np.ldexp((a * b).sum() / square, of_a - of_b)) if square > 0 else np.nan
 
 
 def half_times(t: Array, y: Array) -> Array:

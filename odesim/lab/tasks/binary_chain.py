@@ -18,7 +18,7 @@ from numpy.random import Generator
 from odesim.base.arrays import Array, array_namespace, on_same_device
 from odesim.lab.training.optimizers import SGD, is_plain_descent, of_settings
 from odesim.lab.training.randomness import InBlocks
-from odesim.lab.training.task import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings, pair_of
+from odesim.lab.training.task import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings, TrainingFacts, pair_of
 
 BLOCK = 2**14  # pairs of a seed that are drawn at once, where a batch is not larger
 
@@ -127,8 +127,18 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
         optimizer=of_settings(values, {"all": float(values["eta"])}),
         steps=2000,
         vocabulary=2,
-        theory={system: {"p": p, "q": q}} if is_plain_descent(values) and max(p, q) < 1 else {},
+        theory={system: {"p": p, "q": q}} if is_plain_descent(values) and not certain({"p": p, "q": q}) else {},
     )
+
+
+def certain(config: Mapping[str, Any]) -> list[str]:
+    """A phrase for each probability that is 1, where the loss has a term 0 ln 0."""
+    return [f"{name} is 1, not below 1" for name in "pq" if config[name] >= 1]
+
+
+def not_random(facts: TrainingFacts) -> list[str]:
+    """Phrases on probabilities of 1."""
+    return certain(facts.config)
 
 
 PLAIN = {"momentum": (0,)}
@@ -142,7 +152,11 @@ TASK = ReferenceTask(
     memory,
     ("reduced",),
     described_by={
-        "in_context.markov_bias": pair_of(*CHAIN, "b", step="all", start="ewb", requirements={**PLAIN, "bias": ("learned",)}),
-        "in_context.markov": pair_of(*CHAIN, step="all", start="ew", requirements={**PLAIN, "bias": ("best",)}, example={"bias": "best"}),
+        "in_context.markov_bias": pair_of(
+            *CHAIN, "b", step="all", start="ewb", other_misfits=not_random, requirements={**PLAIN, "bias": ("learned",)}
+        ),
+        "in_context.markov": pair_of(
+            *CHAIN, step="all", start="ew", other_misfits=not_random, requirements={**PLAIN, "bias": ("best",)}, example={"bias": "best"}
+        ),
     },
 )

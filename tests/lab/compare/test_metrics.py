@@ -168,3 +168,12 @@ def test_each_seed_is_measured_against_its_own():
     assert measure_seeds(T, b, b)["relative_l2"] == pytest.approx([0, 0], abs=1e-12)
     assert measure_seeds(T, b, B)["scale"] == pytest.approx([1, 2], rel=1e-12)
     assert "spread" not in measure_seeds(T, b, B)
+
+
+@pytest.mark.parametrize("exponent", [600, -600])
+def test_metrics_have_no_unit(exponent):
+    """Curves in units of a power of two, whose squares would overflow or vanish, have the same bits of what is a ratio."""
+    a, b = np.random.default_rng(4).normal(size=(2, 7, 3))
+    for metric in (correlation, relative_l2, scale):
+        assert metric(np.ldexp(a, exponent), np.ldexp(b, exponent)) == metric(a, b)
+    assert scale(np.ldexp(a, exponent), b) == np.ldexp(scale(a, b), exponent)

@@ -1,5 +1,6 @@
 """What a training records becomes what a System has: beside loops over classes and tokens."""
 
+import shlex
 from dataclasses import asdict
 from types import SimpleNamespace
 from typing import Any, cast
@@ -8,10 +9,13 @@ import numpy as np
 import pytest
 
 from odesim.base.errors import ParamError
+from odesim.cli.tables import GLUE
 from odesim.inputs.registry import load_model
 from odesim.lab.compare.pairs import FLOWS, check_described, check_optimizer_fits, find_pair, misfits, pairs_of
 from odesim.lab.compare.sides import training_label
 from odesim.lab.experiment import make_experiment
+from odesim.lab.options import read_settings
+from odesim.lab.output import setting_option
 from odesim.lab.tasks import TASKS, load_task
 from odesim.lab.training.optimizers import check_optimizer
 from odesim.lab.training.task import Setting, TrainingFacts, check_settings
@@ -132,6 +136,16 @@ def others(setting: Setting) -> tuple[Any, ...]:
         return setting.choices
     low = 0 if setting.low is None else setting.low
     return (low, setting.default / 2, setting.default + 1) if isinstance(setting.default, float) else (low, setting.default + 1)
+
+
+@pytest.mark.first(len(PAIRS))
+@pytest.mark.parametrize(("system", "task"), PAIRS)
+def test_examples_can_be_pasted(system, task):
+    """What --settings prints is what a shell and the command line read as the example."""
+    example, settings = pairs_of(task)[system].example, load_task(task).settings
+    words = [shlex.split(setting_option(name, value).replace(GLUE, " ")) for name, value in example.items()]
+    assert all(flag == "--set" for flag, _ in words)
+    np.testing.assert_equal(read_settings(task, settings, [text for _, text in words]), dict(example))
 
 
 @pytest.mark.first(len(PAIRS))

@@ -7,6 +7,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 import odesim
+from odesim.base.errors import ParamError
 from odesim.lab.tasks import load_task
 from odesim.lab.training.task import check_settings
 
@@ -81,3 +82,11 @@ def test_steps_by_the_best_bias(w: float) -> None:
     assert run.observables["loss"][0, 0] == pytest.approx(loss(ew), rel=1e-6)
     slopes = [(loss(ew + 1e-3 * one) - loss(ew - 1e-3 * one)) / 2e-3 for one in np.eye(2)]
     np.testing.assert_allclose([run.final[name][0] for name in "ew"], ew - 0.3 * np.array(slopes), atol=3e-6)
+
+
+@pytest.mark.first(2)
+@pytest.mark.parametrize(("system", "bias"), [("in_context.markov", "best"), ("in_context.markov_bias", "learned")])
+def test_a_certain_step_has_no_theory(system: str, bias: str) -> None:
+    """It is trained; beside a System a sentence says which probability is 1."""
+    with pytest.raises(ParamError, match=f"{system} does not describe this training of binary_chain: p is 1, not below 1$"):
+        odesim.compare(system, task="binary_chain", settings={"bias": bias, "p": 1.0, "q": 0.5}, steps=2)

@@ -42,3 +42,9 @@ def test_means_over_a_window(window: int) -> None:
     for r, i in np.ndindex(x.shape):
         half = min(window // 2, i, 16 - i)
         assert means[r, i] == pytest.approx(np.mean(x[r, i - half : i + half + 1] ** 2), rel=1e-12)
+
+
+def test_a_training_that_diverges_is_compared_in_silence() -> None:
+    """At a step beyond every edge numbers overflow: the table says so, no warning does (here warnings are errors)."""
+    found = odesim.compare("edge.valley", task="valley", settings={"eta": 0.3}, steps=300)
+    assert max(np.nanmax(np.abs(values)) for values in found.training.values()) > 1e150 and "rel L2" in str(found)
