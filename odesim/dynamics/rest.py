@@ -108,7 +108,8 @@ def rest(
     be counted: they are where the Jacobian is blocks alone, or sparse and symmetric. stability is unknown where that says too little.
 
     Where the Jacobian of more than 5000 states is dense, or elimination would fill it up, there are products with it alone: Newton's
-    equation is solved by least residuals, inexactly at first, and eigenvalues are those of Arnoldi's method, one where it does not find 6.
+    equation is solved by least residuals (GCR), inexactly at first, and eigenvalues are those of Arnoldi's method, one where it does not
+    find 6.
 
     Examples
     --------
