@@ -33,6 +33,8 @@ def with_between(drawn: Sequence[Quantity], solution: "Solution", choice: Choice
     gaps = [jumps_are_close(q, time_axis.t) for q in drawn]
     if not any(gaps) and all(is_near(t, time_axis) for t in chosen):
         return list(drawn), []
+    if not hasattr(solution, "dense"):  # a file of netCDF
+        return list(drawn), [GAPS] * any(gaps)
     times, asked = times_between(np.unique(np.concatenate(chosen)), solution, time_axis)
     count = sum(int(np.prod(rows.shape[1:], dtype=int)) for rows in solution.y.values())
     try:

@@ -18,7 +18,7 @@ Watch = Callable[[Transformer, Batch], tuple[Observable, ...]]
 class Sequences:
     """A network and what it learns. draw(generator, count): sequences of one seed, of `length` tokens, with outputs at `read` of them.
 
-    tests: the number of test sequences, of draw_test and test_length where these are others. exact(test), labels: as of Experiment.
+    tests: the number of test sequences, of draw_test and test_length where these are others. exact(test), labels(): as of Experiment.
     other {what else takes memory: number of numbers of a seed}.
     """
 
@@ -31,7 +31,7 @@ class Sequences:
     draw_test: Draw | None = None
     test_length: int = 0
     exact: Callable[[Batch], Mapping[str, Array]] = lambda test: {}
-    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    labels: Callable[[], Mapping[str, tuple[str, ...]]] = dict
     other: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -89,7 +89,7 @@ def sequence_task(name: str, doc: str, settings: tuple[Setting, ...], parts: Cal
             steps=steps,
             vocabulary=of.network.vocabulary,
             exact=of.exact(test),
-            labels=of.labels,
+            labels=of.labels(),
         )
 
     return ReferenceTask(name, doc, settings, make, memory, ("transformer",))

@@ -70,7 +70,7 @@ def sequences(values: Settings) -> Sequences:
         watch=errors(wrong, ("region",), "wrong counts in test rows, by region"),
         read=regions,
         exact=lambda test: {"error_guess": guess(test["targets"])},
-        labels={"region": tuple(str(n + 1) for n in range(regions))},
+        labels=lambda: {"region": tuple(str(n + 1) for n in range(regions))},
     )
 
 

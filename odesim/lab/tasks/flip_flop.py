@@ -76,7 +76,7 @@ def sequences(values: Settings) -> Sequences:
         watch=errors(lambda outputs, bits: wrong(outputs.argmax(axis=-1), bits), ("sequences",), "wrong bits at reads of test sequences"),
         draw_test=partial(draw, ignore=(ignore, values["sparse"], DENSE)),
         exact=lambda test: {"error_before": wrong(bit_before(test["tokens"]), test["targets"])},
-        labels={"sequences": SETS},
+        labels=lambda: {"sequences": SETS},
     )
 
 

@@ -91,7 +91,7 @@ def sequences(values: Settings) -> Sequences:
         watch=errors(partial(wrong, hops=hops), ("hops",), "wrong answers in test sequences, by hops"),
         draw_test=partial(draw, each=True),
         exact=lambda test: {"error_guess": guess(test["targets"], letters, hops)},
-        labels={"hops": tuple(map(str, range(hops + 1)))},
+        labels=lambda: {"hops": tuple(map(str, range(hops + 1)))},
     )
 
 

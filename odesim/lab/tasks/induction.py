@@ -112,7 +112,7 @@ def sequences(values: Settings) -> Sequences:
         length=N + 1,
         tests=TEST_SEQUENCES,
         watch=observables,
-        labels={"head": ("previous token", "answer"), "memory": ("W_O^2", "W_K^2", "W_K^1")},
+        labels=lambda: {"head": ("previous token", "answer"), "memory": ("W_O^2", "W_K^2", "W_K^1")},
     )
 
 

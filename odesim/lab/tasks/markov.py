@@ -167,7 +167,7 @@ def sequences(values: Settings) -> Sequences:
         tests=TEST_SEQUENCES,
         watch=observables,
         exact=lambda test: {"strategy_losses": losses(strategies(test["tokens"], k), test["targets"]).T},
-        labels={"strategy": STRATEGIES},
+        labels=lambda: {"strategy": STRATEGIES},
         other={"the strategies": TEST_SEQUENCES * length * k * (3 * k + 6)},
     )
 

@@ -106,7 +106,7 @@ def sequences(values: Settings) -> Sequences:
         watch=share,
         draw_test=cases,
         exact=lambda test: {"levels": np.tile(levels(depth), (len(test["tokens"]), 1))},
-        labels={"level": tuple(f"block of {2**n}" for n in range(depth + 1))},
+        labels=lambda: {"level": tuple(f"block of {2**n}" for n in range(depth + 1))},
     )
 
 

@@ -110,7 +110,7 @@ BEYOND = {
     "dyck": ("k", "depth", "length", "test_length", "batch", "width", "mlp"),
     "hops": ("letters", "length", "batch", "width", "mlp"),
     "in_context": ("D", "N", "H", "batch"),
-    "induction": ("N", "V", "samples", "batch", "width"),
+    "induction": ("V", "samples", "batch", "width"),
     "modular": ("p", "N"),
     "power_law": ("n", "batch"),
     "pcfg": ("layers", "batch", "width", "mlp"),
