@@ -56,15 +56,25 @@ def readable(public: Public) -> Public:
     return public
 
 
+def argument_names(call: Callable[..., Any]) -> list[str]:
+    """The names of the arguments of a function or method."""
+    return [name for name in inspect.signature(call).parameters if name != "self"]
+
+
+def unknown_argument(call: Callable[..., Any], word: str) -> ParamError:
+    """What is raised for a keyword that a function does not have."""
+    return ParamError(no_such("argument", word, argument_names(call), f"{call.__name__}()"))
+
+
 def check_keywords(call: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
     """call, with a ParamError for a keyword that it does not have: the sentence has the choices and the nearest spelling."""
-    names = [name for name in inspect.signature(call).parameters if name != "self"]
+    names = argument_names(call)
 
     @wraps(call)
     def with_known(*args: Arguments.args, **keywords: Arguments.kwargs) -> Result:
         for word in keywords:
             if word not in names:
-                raise ParamError(no_such("argument", word, names, f"{call.__name__}()"))
+                raise unknown_argument(call, word)
         return call(*args, **keywords)
 
     return readable(with_known)

@@ -101,7 +101,8 @@ def release(code: int) -> int:
     except BrokenPipeError:
         pass
     except OSError as error:
-        say(f"cannot write the output: {error.strerror or error}")
+        if code != STOPPED:  # else it has been said: what is left in the buffer has no room either
+            say(f"cannot write the output: {error.strerror or error}")
         code = code or STOPPED
     else:
         return code

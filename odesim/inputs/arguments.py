@@ -15,7 +15,7 @@ import numpy as np
 
 from odesim.base.errors import OdesimError, ParamError, SolveError, StoreError, value_text
 from odesim.base.options import OPTIONS
-from odesim.base.parsing import check_keywords
+from odesim.base.parsing import argument_names, readable, unknown_argument
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -143,7 +143,7 @@ def check_arguments(call: Callable[Arguments, Result]) -> Callable[Arguments, Re
     The function raises an OdesimError for an argument of a wrong type, or one that it does not have. Its module needs
     `from __future__ import annotations`, which keeps types as they are written.
     """
-    checks = {}
+    checks, names = {}, argument_names(call)
     for name, p in inspect.signature(call).parameters.items():
         if p.kind is p.KEYWORD_ONLY and name not in LATER:
             plain = p.annotation.removesuffix(" | None")
@@ -153,10 +153,12 @@ def check_arguments(call: Callable[Arguments, Result]) -> Callable[Arguments, Re
     @wraps(call)
     def with_checks(*args: Arguments.args, **keywords: Arguments.kwargs) -> Result:
         for name, value in keywords.items():
+            if name not in names:
+                raise unknown_argument(call, name)
             if name in checks:
                 check, optional = checks[name]
                 if value is not None or not optional:
                     keywords[name] = check(name, value)
         return call(*args, **keywords)
 
-    return check_keywords(with_checks)
+    return readable(with_checks)

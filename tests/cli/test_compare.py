@@ -151,7 +151,7 @@ def test_recipe(odesim, monkeypatch: pytest.MonkeyPatch):
 def test_recipe_refused(odesim):
     """A wrong name lists the choices; what the recipe has is not given again."""
     for given, words in (
-        (("--recipe", "reversal"), "joma_joint_exp, joma_joint_linear"),
+        (("--recipe", "reversal"), "reversal_chains, reversal_replacement, reversal_shuffled"),
         (("--recipe", "reversal_shuffled", "--steps", "4"), "steps: the recipe 'reversal_shuffled' fixes it already"),
         (("reversal.row", "--recipe", "reversal_shuffled"), "model: the recipe"),
     ):

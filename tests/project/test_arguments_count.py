@@ -14,6 +14,7 @@ ALLOWED = {
     "stepper/callback.py stage": "a C function, whose arguments BoundSystem fixes",
     "stepper/callback.py combine": "a C function, whose arguments BoundSystem fixes",
     "stepper/linear_steps.py combined": "a C function, whose arguments BoundSystem fixes",
+    "run/rounds.py __init__": "what the lanes give to rounds: their arrays and their two functions",
     "store/chunks.py create_array": "what zarr's own takes, with the defaults of all stores",
     "base/datasets.py plot": "what people call, with the choices of a picture",
     "symbolic/system.py Map": "what people call, with the parts of a System",

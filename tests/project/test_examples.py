@@ -60,5 +60,6 @@ def test_a_package_of_models(tmp_path):
         return done.stdout
 
     run("pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--target", installed, copy)
-    assert run("odesim", "list", "my").split() == ["my.two_layers", "my.two_layers_deep"]
+    listed = run("odesim", "list", "my")
+    assert [line for line in listed.splitlines() if not line.startswith(" ")] == ["my.two_layers", "my.two_layers_deep"], listed
     assert "passed" in run("pytest", "-q", "-p", "no:cacheprovider", "-c", copy / "pyproject.toml", copy / "tests")
