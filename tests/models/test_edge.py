@@ -166,7 +166,8 @@ def test_a_network_ends_at_the_edge(rate: float) -> None:
         after = p - rate * gradient(p)
         if step in SHARPNESS[rate]:
             # at the edge it alternates between two values, and rounding at the start, 1e-15, says which of them comes at even steps
-            found[step] = min(map(sharpness, (p, after)), key=lambda value, want=SHARPNESS[rate][step]: abs(value - want))
+            values = np.array([sharpness(p), sharpness(after)])
+            found[step] = float(values[np.abs(values - SHARPNESS[rate][step]).argmin()])
         p = after
     assert found == pytest.approx(SHARPNESS[rate], abs=0.02)
     assert found[8000] == pytest.approx(2 / rate, rel=0.01) or rate == 0.05

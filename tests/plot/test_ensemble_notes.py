@@ -83,7 +83,8 @@ def test_few_members_are_lines(members, note):
     run = grid(2, 5, one=True).isel(member=slice(0, members))
     figure = figure_of_ensemble(run, Choice(x="time"))
     axes, seen = figure.axes[0], {"a line for each member", "median and middle 80 % of the members"} & set(notes_of(figure))
-    assert seen == {note} - {""} and len(axes.get_legend().get_texts()) == 2
+    legend = axes.get_legend()
+    assert seen == {note} - {""} and legend is not None and len(legend.get_texts()) == 2
     assert len({line.get_color() for line in axes.lines}) == 2 and bool(axes.collections) is (members > 3)
     if members <= 3:
         np.testing.assert_array_equal([line.get_ydata() for line in axes.lines], np.moveaxis(run.x.values, 2, 0).reshape(-1, 5))

@@ -185,7 +185,7 @@ def test_many_events_hide_nothing(n: int, index: bool) -> None:
             assert np.ptp(tops[:-1]) <= 0.1 * tops.max()  # events are even: 250 or 251 a part, and fewer in the last
     if index:
         (raster,) = (line for axes in panels for line in axes.lines if line.get_marker() == "|")
-        assert np.array_equal(raster.get_xydata(), [(event["t"], event["index"][0]) for event in found])
+        assert np.array_equal(raster.get_xydata(), [(event["t"], event["index"][0]) for event in found])  # type: ignore[arg-type, index]
 
 
 def test_levels_are_thin_lines() -> None:
@@ -210,7 +210,7 @@ def test_marks_do_not_hide_each_other(gap: float) -> None:
 @pytest.mark.parametrize("save", [2, 5])
 def test_curves_between_events_are_the_run(save: int) -> None:
     """Doses that decay: the line is the closed form everywhere, also where doses share a saved interval; a copy has gaps, and says so."""
-    x, rate, dose = *symbols("x rate", nonnegative=True), 2.0
+    (x, rate), dose = symbols("x rate", nonnegative=True), 2.0
     system = System(
         name="notes.doses",
         equations={x: -rate * x},
@@ -227,7 +227,9 @@ def test_curves_between_events_are_the_run(save: int) -> None:
     closed = np.where(times >= given[:, None], dose * np.exp(-0.1 * np.maximum(times - given[:, None], 0)), 0).sum(axis=0)
     line = next(line for line in axes.lines if np.size(line.get_xdata()) > 10)
     # chords 0.12 long of a curve with x'' < 0.04 are off by 7e-5
-    np.testing.assert_allclose(np.interp(times, *line.get_data()), closed, rtol=0, atol=2e-4)
+    np.testing.assert_allclose(
+        np.interp(times, np.asarray(line.get_xdata(), float), np.asarray(line.get_ydata(), float)), closed, rtol=0, atol=2e-4
+    )
     before = dose * np.exp(-0.1 * (given[:, None] - given)[np.tril_indices(5, -1)])
     tops = sorted(y for _, y in marks(axes, "curve"))
     assert len(tops) == 10 and max(tops) - min(tops) == pytest.approx(dose + before[-4:].sum(), rel=1e-4)

@@ -79,6 +79,6 @@ def test_strength_of_softmax() -> None:
 def test_a_step_is_a_block() -> None:
     """The rate of x is the depth of a block, however it is set: the same run; another optimizer would leave the sphere."""
     runs = [odesim.train("tokens", steps=3, observe=("x",), **by) for by in ({"rates": {"x": 0.5}}, {"settings": {"h": 0.5}})]  # type: ignore[arg-type]
-    np.testing.assert_array_equal(*(run.observables["x"] for run in runs))
+    np.testing.assert_array_equal(runs[0].observables["x"], runs[1].observables["x"])
     with pytest.raises(ParamError, match="no optimizer 'adam' in tokens; choose from sgd"):
         odesim.train("tokens", optimizer="adam", steps=1)
