@@ -97,6 +97,10 @@ def open_streams() -> None:
 def release(code: int) -> int:
     """Flushes stdout; returns code, or STOPPED if the output had no room. A closed pipe is no error: its reader has seen enough."""
     try:
+        sys.stderr.flush()
+    except OSError:  # nobody can be told; Python itself would end with 120
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    try:
         sys.stdout.flush()
     except BrokenPipeError:
         pass
