@@ -95,7 +95,7 @@ def open_streams() -> None:
 
 
 def release(code: int) -> int:
-    """Flushes stdout; returns code, or STOPPED if the output had no room. A closed pipe is no error: its reader has seen enough."""
+    """Flushes stderr and stdout; returns code, or STOPPED if stdout had no room. A closed pipe is no error: its reader has seen enough."""
     try:
         sys.stderr.flush()
     except OSError:  # nobody can be told; Python itself would end with 120

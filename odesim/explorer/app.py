@@ -284,7 +284,8 @@ class Explorer:
             page, *_ = choose_quantities(solution, Choice())
             every = [*quantities(solution.y, solution), *quantities(solution.observables, solution)]
             every, _ = with_between(every, solution, Choice(), make_time_axis(solution.t))
-            page = [q for name in (q.name for q in page) for q in every if q.name == name]
+            drawn = {q.name: q for q in every}
+            page = [drawn[q.name] for q in page]
             texts = tuple(getattr(self.explored, name)(controls) for name in ("command", "python", "notebook"))
             numbers = self.explored.numbers(plain)
         except OdesimError as error:

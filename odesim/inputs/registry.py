@@ -207,7 +207,7 @@ def _file_module(ref: str, digest: str = "", constant: str = CONSTANT) -> tuple[
     constant = constant if name is None else name
     if not constant.isidentifier():
         raise ModelError(f"{path}: {constant!r} after the colon is not a plain name; write FILE.py or FILE.py:NAME")
-    full, stat = _found(path)
+    full, stat = _path_and_state(path)
     return _run_file(str(full), stat.st_mtime_ns, stat.st_size, digest), constant, path
 
 
@@ -215,7 +215,7 @@ def _of_document(path: str, digest: str = "") -> tuple[System, str]:
     """(System, sha256) of a document of JSON, which is read and not run; digest: that the file must have. Raises ModelError."""
     from odesim.exchange.systems import system_from_json
 
-    full, stat = _found(path)
+    full, stat = _path_and_state(path)
     if stat.st_size > MOST_BYTES:
         raise ModelError(f"{path} is larger than any document of a System, {MOST_BYTES >> 20} MB")
     content, actual = _content(str(full), digest)
@@ -229,7 +229,7 @@ def _of_document(path: str, digest: str = "") -> tuple[System, str]:
         raise ModelError(f"{path}: {e}") from e
 
 
-def _found(path: str) -> tuple[Path, os.stat_result]:
+def _path_and_state(path: str) -> tuple[Path, os.stat_result]:
     """The whole path of a file, and its state. Raises ModelError."""
     try:
         full = Path(path).expanduser().resolve()

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import sympy as sp
-from sympy import Expr, Indexed, Interval, Symbol, oo
+from sympy import Expr, Indexed, Symbol
 
 from odesim.base.arrays import Layout
 from odesim.ensembles.request import EnsembleRequest
@@ -24,7 +24,7 @@ from odesim.ir.sizes import extents
 from odesim.run import resets
 from odesim.run.event_functions import TIME, factors, rounded
 from odesim.stepper.occurrences import MOMENT, ROUNDINGS, TOGETHER
-from odesim.symbolic.indices import IndexedBase, base_name
+from odesim.symbolic.indices import IndexedBase, array_at, base_name
 from odesim.symbolic.layered import layers_in
 from odesim.symbolic.parts import Param, key_indices
 from odesim.symbolic.reductions import at
@@ -114,16 +114,15 @@ def reset_rules(request: EnsembleRequest, sizes: Mapping[str, int], whole: Mappi
                 values += [x for _, x in elements]
             held_by.append((e, first[e] + d, watched[e].parameters, size, d))
             s += 1
-    along = tuple(Param(symbol(n, system.shapes[v]), 0.0, Interval(-oo, oo), "derivative") for v, n in twins.items())
+    arrays = {n: IndexedBase(n, shape=system.shapes[v]) if system.shapes[v] else Symbol(n, real=True) for v, n in twins.items()}
+    along = tuple(Param(array, 0.0, doc="derivative") for array in arrays.values())
 
     def formulas(expressions: Iterable[tuple[Expr, tuple[Symbol, ...]]], *more: Param) -> Formulas:
-        outputs = {symbol(f"value{n}", tuple(system.axes[i] for i in free), free): e for n, (e, free) in enumerate(expressions)}
+        outputs = {array_at(f"value{n}", free, system.axes): e for n, (e, free) in enumerate(expressions)}
         return write_values(replace(system, params=(*system.params, *more)), lower_expressions(outputs, system.axes), sizes, whole)
 
-    indices, signs = (
-        [watched[e].indices for e in on_states],
-        {w.event.state: float(w.event.sign) for w in watched if isinstance(w.event, Guard)},
-    )
+    indices = [watched[e].indices for e in on_states]
+    signs = {w.event.state: float(w.event.sign) for w in watched if isinstance(w.event, Guard)}
     return ResetRules(
         layout,
         formulas(zip(functions, indices, strict=True)),
@@ -164,12 +163,6 @@ def elements_set(
             known = all(isinstance(j, int | sp.Integer) for j in place)
             flat = int(np.ravel_multi_index(tuple(map(int, place)), shape)) if known and shape else 0
             yield offsets[base_name(key)] + flat if known else -1, at(e, swap)
-
-
-def symbol(word: str, shape: tuple[Any, ...], indices: tuple[Symbol, ...] | None = None) -> Any:
-    """A symbol of reals of this shape, or its element at these indices."""
-    base = IndexedBase(word, shape=shape) if shape else Symbol(word, real=True)
-    return base[indices] if indices else base
 
 
 def ranges(layout: Layout) -> Iterable[tuple[str, int, int]]:
