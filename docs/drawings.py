@@ -24,6 +24,7 @@ TEXTS = {
     "ensembles": "members as data",
     "stepper": "a step, written once",
     "inputs": "what people give, checked",
+    "exchange": "Systems as\nJSON, C, JAX",
     "ir": "Programs,\nderivatives",
     "display": "text, LaTeX",
     "transforms": "Systems made\nof Systems",

@@ -20,7 +20,7 @@ def scan_snap() -> Figure:
     axes = figure.subplots()
     image = axes.pcolormesh(run.t[1:], np.arange(20), run.observables["c"][1:, 0, :20].T, cmap=SEQUENTIAL, shading="nearest")
     axes.axhline(9.5, color="white", lw=0.8, ls=(0, (3, 2)))
-    axes.set(xscale="log", xlabel="t (SGD steps)", ylabel="token: common | distinct")
+    axes.set(xscale="log", xlabel="t (SGD steps)", ylabel="token: common | distinct", yticks=range(0, 20, 5))
     figure.colorbar(image, label="attention").outline.set_visible(False)
     return figure
 

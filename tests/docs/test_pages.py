@@ -4,6 +4,7 @@ import re
 import shlex
 import subprocess
 from pathlib import Path
+from runpy import run_path
 from typing import Any
 
 import pytest
@@ -69,3 +70,11 @@ def test_links_and_commands(page):
         assert done.returncode == 0, done.stderr
     targets = re.findall(r"\]\(([^)#]+)\)", text)
     assert [t for t in targets if "://" not in t and not t.startswith("generated/") and not ((DOCS / page).parent / t).exists()] == []
+
+
+@pytest.mark.parametrize("name", ["floors", "request"])
+def test_drawing_is_current(name, tmp_path):
+    """The words of a drawing, which an svg has as comments, are those that docs/drawings.py draws: of floors all rooms."""
+    run_path(str(DOCS / "drawings.py"))[f"draw_{name}"](tmp_path / "drawn.svg")
+    drawn, shown = (re.findall("<!-- (.*?) -->", path.read_text()) for path in (tmp_path / "drawn.svg", DOCS / f"{name}.svg"))
+    assert drawn == shown
