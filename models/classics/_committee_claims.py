@@ -8,7 +8,7 @@ from scipy import stats
 from scipy.special import erf
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, Verdict
+from odesim.lab.claims import Claim, Measurement, Statement
 from odesim.symbolic import Source
 
 PAPER = "goldt2019dynamics"
@@ -86,20 +86,15 @@ COMMITTEE = (
         "classics.committee_errors",
         Source(PAPER, "eqs. S12 to S32", "numbers of an independent script, which the authors' integrator approaches"),
         "classics.committee, K = M = 2: first layer alone, and both",
-        ("classics.committee",),
-        Statement("the equations give e_g of a plateau and of specialisation", errors, Verdict.HOLDS, "half a unit of the last digit"),
+        printed=Statement("the equations give e_g of a plateau and of specialisation", errors, "half a unit of the last digit"),
         slow=True,
     ),
     Claim(
         "classics.plateau",
         Source("goldt2019dynamics", "Section 2", "after Saad and Solla 1995"),
         "classics.committee, symmetry broken by 1e-3, 1e-4 and 1e-5",
-        ("classics.committee",),
-        Statement(
-            "the plateau lasts in proportion to the logarithm of the first difference",
-            escape,
-            Verdict.HOLDS,
-            "of the order of the first difference, 1e-3",
+        printed=Statement(
+            "the plateau lasts in proportion to the logarithm of the first difference", escape, "of the order of the first difference, 1e-3"
         ),
         slow=True,
         depends=("classics.committee_errors",),
@@ -108,13 +103,12 @@ COMMITTEE = (
         "classics.finite_dimensions",
         Source(PAPER, "Section 2", "N -> infinity"),
         "online learning in N = 100 and 400 dimensions, 32 seeds each, to t = 5",
-        ("classics.committee",),
-        Statement(
+        printed=Statement(
             "e_g of a finite N is that of the equations, with a spread of order N^(-1/2)",
             finite_dimensions,
-            Verdict.HOLDS,
             "three standard errors; the F distribution at .999, which leaves the ratio 1 out",
         ),
+        models=("classics.committee",),
         slow=True,
     ),
 )

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.lab.claims import Claim, Measurement, Statement, deviation
 from odesim.models.classics._committee_claims import COMMITTEE
 from odesim.symbolic import Source
 
@@ -61,34 +61,28 @@ CLAIMS = (
         "classics.sigmoids",
         Source(PAPER, "Section 1.3", "two layers"),
         "classics.deep_linear_modes, s = 3, 1.5, .5 from 1e-3",
-        ("classics.deep_linear_modes",),
-        Statement(
-            "a(t) = s exp(2 s t) / (exp(2 s t) - 1 + s / a(0))", sigmoids, Verdict.HOLDS, "half a unit of the last recorded digit and a bit"
+        printed=Statement(
+            "a(t) = s exp(2 s t) / (exp(2 s t) - 1 + s / a(0))", sigmoids, "half a unit of the last recorded digit and a bit"
         ),
     ),
     Claim(
         "classics.half_times",
         Source(PAPER, "Section 1.3", "two layers"),
         "classics.deep_linear_modes, s = 3, 1.5, .5 from 1e-3",
-        ("classics.deep_linear_modes",),
-        Statement(
-            "a mode has half of its strength at ln(s / a(0) - 1) / (2 s)", half_times, Verdict.HOLDS, "1000 times the relative tolerance"
-        ),
+        printed=Statement("a mode has half of its strength at ln(s / a(0) - 1) / (2 s)", half_times, "1000 times the relative tolerance"),
         depends=("classics.sigmoids",),
     ),
     Claim(
         "classics.three_layers",
         Source(PAPER, "Section 2", "L layers"),
         "classics.deep_linear from balanced layers in random bases, and classics.deep_linear_modes with L = 3",
-        ("classics.deep_linear", "classics.deep_linear_modes"),
-        Statement("each mode obeys da/dt = L a^(2 - 2/L) (s - a)", three_layers, Verdict.HOLDS, "1000 times the tolerance of both runs"),
+        printed=Statement("each mode obeys da/dt = L a^(2 - 2/L) (s - a)", three_layers, "1000 times the tolerance of both runs"),
     ),
     Claim(
         "classics.balance",
         Source(PAPER, "Section 2", "conserved quantities"),
         "classics.deep_linear from random layers",
-        ("classics.deep_linear",),
-        Statement("W2^T W2 - W1 W1^T does not change", balance, Verdict.HOLDS, "100 times the relative tolerance 1e-10"),
+        printed=Statement("W2^T W2 - W1 W1^T does not change", balance, "100 times the relative tolerance 1e-10"),
     ),
     *COMMITTEE,
 )

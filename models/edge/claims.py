@@ -10,7 +10,7 @@ from scipy.stats import norm
 from sympy import Symbol
 
 import odesim
-from odesim.lab.claims import Claim, Mark, Measurement, Statement, Verdict, deviation
+from odesim.lab.claims import Claim, Mark, Measurement, Statement, deviation
 from odesim.symbolic import Source
 
 CYCLES, PRODUCT, LAYERS, NEURON = (f"edge.{name}" for name in ("self_stabilisation", "product", "four_layers", "threshold_neuron"))
@@ -212,42 +212,34 @@ CLAIMS = (
         "edge.learns_a_bias",
         Source("ahn2023threshold", "abstract", "mean model"),
         "edge.threshold_neuron, d = 20, five learning rates",
-        (NEURON,),
-        Statement("a bias is learnt only for a learning rate above 8 pi/d^2", neuron, Verdict.HOLDS, DIGIT),
+        printed=Statement("a bias is learnt only for a learning rate above 8 pi/d^2", neuron, DIGIT),
     ),
     Claim(
         "edge.ends_below",
         Source("ahn2023threshold", "Section 3"),
         "edge.product, eta = .1 to .01, two losses",
-        (PRODUCT,),
-        Statement(
-            "gradient descent on l(x y) from above 2/eta ends at y^2 = 2/eta - O(eta)", ends_below, Verdict.HOLDS, "the next order, eta^2"
-        ),
+        printed=Statement("gradient descent on l(x y) from above 2/eta ends at y^2 = 2/eta - O(eta)", ends_below, "the next order, eta^2"),
     ),
     Claim(
         "edge.averages",
         Source("damian2023self", "Section 4"),
         f"{AT}, 15000 steps",
-        (CYCLES,),
-        Statement("the sharpness cycles about 2/eta, and x^2 has the mean 2 ea/b", cycles, Verdict.HOLDS, "2 % of means over 22 cycles"),
+        printed=Statement("the sharpness cycles about 2/eta, and x^2 has the mean 2 ea/b", cycles, "2 % of means over 22 cycles"),
     ),
     Claim(
         "edge.cycles",
         Source("damian2023self", "Section 4", "the map, for long"),
         f"edge.self_stabilisation, 10000 steps at ea = .01 and .001; {AT}",
-        (CYCLES,),
-        Statement("the cycles repeat, as H is conserved for small steps", for_ever, Verdict.FAILS, "none: they leave |y| < 1 or not"),
-        Statement("each cycle is larger, H grows by ea^2 (1-u)^2 + ea y^2 (1+u) a step", growth, Verdict.HOLDS, "second order in ea: 2 %"),
+        printed=Statement("the cycles repeat, as H is conserved for small steps", for_ever, "none: they leave |y| < 1 or not", fails=True),
+        corrected=Statement("each cycle is larger, H grows by ea^2 (1-u)^2 + ea y^2 (1+u) a step", growth, "second order in ea: 2 %"),
     ),
     Claim(
         "edge.sharpness",
         Source("zhu2023edge", "Theorem 1.1"),
         "edge.four_layers, eta = .2 to .01",
-        (LAYERS,),
-        Statement(
+        printed=Statement(
             "the final sharpness is within (2/eta - 20 eta/3, 2/eta)",
             partial(four_layers, False),
-            Verdict.HOLDS,
             "none: bounds",
             marks=(Mark("sharpness", 2 / Symbol("eta") - 20 * Symbol("eta") / 3), Mark("sharpness", 2 / Symbol("eta"))),
         ),
@@ -256,19 +248,16 @@ CLAIMS = (
         "edge.sharpness_gap",
         Source("zhu2023edge", "Theorem 1.1", "how far below"),
         "edge.four_layers, eta = .2 to .01",
-        (LAYERS,),
-        Statement("the gap to 2/eta is eta/2 for small eta", partial(four_layers, True), Verdict.HOLDS, DIGIT),
+        printed=Statement("the gap to 2/eta is eta/2 for small eta", partial(four_layers, True), DIGIT),
         depends=("edge.sharpness",),
     ),
     Claim(
         "edge.central",
         Source("cohen2024central", "Abstract", "one direction"),
         "edge.valley, eta = .1, 5150 steps, beside edge.central_flow",
-        (VALLEY, FLOW),
-        Statement(
+        printed=Statement(
             "gradient descent follows the central flow in the mean, at a sharpness of 2/eta, not the gradient flow",
             central,
-            Verdict.HOLDS,
             "cycles: 1 % of y, 20 % of x^2 over 301 steps; the flow: the last recorded digit",
         ),
     ),
@@ -276,11 +265,9 @@ CLAIMS = (
         "edge.several",
         Source("cohen2024central", "Abstract", "two directions"),
         "edge.directions beside 40,000 steps of gradient descent, eta = .1",
-        (DIRECTIONS,),
-        Statement(
+        printed=Statement(
             "the spread across each direction keeps it at the edge or is 0: 0 <= sigma_i^2, S_i <= 2/eta, and one of them is an equality",
             two_directions,
-            Verdict.HOLDS,
             "means: how far states have come, over eta times the steps; the flow: a soft edge of 1e-4",
         ),
         depends=("edge.central",),
@@ -289,12 +276,12 @@ CLAIMS = (
         "edge.sam_cycles",
         Source("dai2023crucial", "the quadratic loss", "one direction"),
         "edge.sam, eta lam = .4 and 1.6; with an ascent of rho times the slope at eta lam = .4 and 1.8",
-        (SAM,),
-        Statement("sharpness-aware descent with a constant rate comes to the minimum", partial(aware, False), Verdict.FAILS, "rounding"),
-        Statement(
+        printed=Statement(
+            "sharpness-aware descent with a constant rate comes to the minimum", partial(aware, False), "rounding", fails=True
+        ),
+        corrected=Statement(
             "it comes to a cycle about it, |w| = eta lam rho / (2 - eta lam); not normalised, w <- (1 - eta lam (1 + rho lam)) w",
             partial(aware, True),
-            Verdict.HOLDS,
             "rounding",
         ),
     ),

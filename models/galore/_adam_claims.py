@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, Verdict
+from odesim.lab.claims import Claim, Measurement, Statement
 from odesim.models.galore._memory import Llama
 from odesim.models.galore._refresh_claims import least
 from odesim.models.galore.parametric_gradient import gradient
@@ -175,11 +175,9 @@ ADAM = (
         "galore.algorithm",
         Source(PAPER, "Algorithm 1", "with the moments of Adam"),
         "galore.adam_map, a weight of 3 x 4, two samples, r = 1 to 3, to 1000 steps; with singular vectors, one run a period",
-        (MODEL,),
-        Statement(
+        printed=Statement(
             "with moments that are kept, updates of rank r train the whole weight",
             algorithm,
-            Verdict.HOLDS_WHEN,
             "half a unit of the last recorded digit",
             when="directions are looked up again",
             otherwise=lambda: trained(0),
@@ -189,17 +187,12 @@ ADAM = (
         "galore.bases",
         Source(PAPER, "Algorithm 1", "moments are kept when directions change"),
         "galore.adam_map with singular vectors of other signs, r = 2, period 5, 20 steps",
-        (MODEL,),
-        Statement(
-            "which singular vectors are taken does not matter, as they span the same",
-            same_for_all_bases,
-            Verdict.FAILS,
-            "100 times rounding",
+        printed=Statement(
+            "which singular vectors are taken does not matter, as they span the same", same_for_all_bases, "100 times rounding", fails=True
         ),
-        Statement(
+        corrected=Statement(
             "turned signs cost up to more than half of what is gained, moments turned with the directions gain more",
             bases,
-            Verdict.HOLDS,
             "half a unit of the last recorded digit",
         ),
         depends=("galore.algorithm",),
@@ -208,14 +201,13 @@ ADAM = (
         "galore.seven_billion",
         Source(PAPER, "memory of LLaMA 7B", "bars of a slide, with activations, read as GiB"),
         "formulas alone: weights, gradients, moments and projections of 7B",
-        (MODEL,),
-        Statement(
+        printed=Statement(
             "bars from 18 to 40 GB are the formulas and one number for activations, 2.8 within .5",
             lambda: (*formulas(), *bars(16, 128)),
-            Verdict.HOLDS_WHEN,
             "half a unit of the last recorded digit; the bars are whole numbers",
             when="the rank is up to 128; of 1024 a bar is 5.6 above its formula, and the 18G of a table nothing",
             otherwise=lambda: bars(1024, 1024),
         ),
+        models=(MODEL,),
     ),
 )

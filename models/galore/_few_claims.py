@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, Verdict
+from odesim.lab.claims import Claim, Measurement, Statement
 from odesim.models.galore.parametric_gradient import gradient, stable_rank
 from odesim.symbolic import Source
 
@@ -94,17 +94,15 @@ FEW = (
         "galore.null_space",
         Source(PAPER, "corollary of Lemma 3.3", "wording recalled"),
         "galore.parametric_gradient, m = 6, n = 10, N = 8, each C of rank one",
-        ("galore.parametric_gradient",),
         printed=Statement(
             "with N' < n inputs the rank of G is bounded by that of its part in the null space of S, n - N'",
             null_space,
-            Verdict.FAILS,
             "none: that part is 0, and bounds nothing",
+            fails=True,
         ),
         corrected=Statement(
             "G tends to the mode of the smallest positive eigenvalue of S",
             smallest_positive,
-            Verdict.HOLDS,
             "1e4 times the relative tolerance 1e-10 of the run, for a decay over many orders",
         ),
     ),
@@ -112,11 +110,9 @@ FEW = (
         "galore.late_modes",
         Source(PAPER, "corollary of Lemma 3.3", "wording recalled"),
         "galore.parametric_gradient, m = 6, n = 10, N = 8, each C of rank one, to t = 1e4 by the modes of S",
-        ("galore.parametric_gradient",),
         printed=Statement(
             "the stable rank of G tends to that of the slowest mode, while its rank stays that of the start",
             late_modes,
-            Verdict.HOLDS,
             "1e4 times the relative tolerance 1e-10 of the run; the modes above the slowest are below 1e-3 by t = 1e4",
         ),
         depends=("galore.exponential",),

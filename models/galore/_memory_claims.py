@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.lab.claims import Claim, Measurement, Statement, deviation
 from odesim.models.galore._memory import Llama, adam, break_even, galore, lora
 from odesim.symbolic import Source
 
@@ -62,41 +62,38 @@ MEMORY = (
             "vocabulary 32000, embeddings and norms by Adam, 2 bytes each; their accounting is not stated",
         ),
         "formulas alone: weights, moments and projections of LLaMA of 60M to 1B parameters",
-        ("galore.parametric_gradient",),
         printed=Statement(
             "memory with Adam and with GaLore, .36 and .24 GB for 60M to 7.80 and 4.38 GB for 1B",
             table,
-            Verdict.HOLDS,
             "half a unit of the last digit of an independent script; 10 % of the printed numbers, read as GiB",
         ),
+        models=("galore.parametric_gradient",),
     ),
     Claim(
         "galore.memory_rank",
         Source(PAPER, "table of memory", "one weight of 2048 x 5461"),
         "formulas alone",
-        ("galore.parametric_gradient",),
         printed=Statement(
             "GaLore takes mn + mr + 2nr elements, less than Adam and LoRA",
             lambda: rank(2048, 5461, LIMIT),
-            Verdict.HOLDS_WHEN,
             "rounding of a quotient",
             when="r < 2mn / (m + 2n), here 1724",
             otherwise=lambda: rank(2048, 5461, LIMIT + 1),
         ),
+        models=("galore.parametric_gradient",),
     ),
     Claim(
         "galore.sizes",
         Source(PAPER, "sizes of LLaMA 1B", "the row as on the slides of a talk"),
         "formulas alone: hidden 2048, intermediate 5461, vocabulary 32000",
-        ("galore.parametric_gradient",),
         printed=Statement(
-            "LLaMA 1B has 24 heads and 32 layers", lambda: billion(24, 32), Verdict.FAILS, "none: whole numbers; a printed digit"
+            "LLaMA 1B has 24 heads and 32 layers", lambda: billion(24, 32), "none: whole numbers; a printed digit", fails=True
         ),
         corrected=Statement(
             "it has 32 heads and 24 layers: 1339.1 million parameters; 32 layers make 1.74 billion",
             lambda: (*billion(32, 24), *other_depth()),
-            Verdict.HOLDS,
             "half a unit of the printed digit",
         ),
+        models=("galore.parametric_gradient",),
     ),
 )

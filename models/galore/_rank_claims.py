@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, Verdict
+from odesim.lab.claims import Claim, Measurement, Statement
 from odesim.models.galore.parametric_gradient import stable_rank
 from odesim.models.joma.linear_multinode import SYSTEM
 from odesim.symbolic import Source
@@ -56,11 +56,9 @@ LOW_RANK = (
         "galore.ties",
         Source(PAPER, "low-rank gradients of transformers", "wording recalled"),
         "joma.linear_multinode, three tokens and two nodes, to 1 - t/t* = 1e-4",
-        (SYSTEM.name,),
         printed=Statement(
             "the gradient comes to rank one",
             lambda: at_the_blow_up(0.8),
-            Verdict.HOLDS_WHEN,
             "what other rows have left, below .01",
             when="one row of Delta is the longest; two of one length leave rank two",
             otherwise=lambda: at_the_blow_up(1.0),
@@ -70,11 +68,9 @@ LOW_RANK = (
         "galore.rank_tails",
         Source(PAPER, "low-rank gradients of transformers", "wording recalled; the numbers by an independent script"),
         f"the closed form of {SYSTEM.name}, M = 40, K = 20, Delta of default_rng(0)",
-        (SYSTEM.name,),
         printed=Statement(
             "gradients reach rank one exponentially sooner than V: rho_l^2 sin^2(theta_l)/rho_*^2, where V has s_l^2 sin^2(theta_l)/s_*^2",
             tails,
-            Verdict.HOLDS,
             "half a unit of the last digit; rounding of a stable rank near 1, some 1e-14",
         ),
         depends=("galore.ties",),

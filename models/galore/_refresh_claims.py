@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.lab.claims import Claim, Measurement, Statement, deviation
 from odesim.symbolic import Source
 
 PAPER = "zhao2024galore"
@@ -56,11 +56,9 @@ REFRESH = (
         "galore.refresh",
         Source(PAPER, "Algorithm 1 and the sum of updates in several subspaces", "wording recalled"),
         "galore.projected at its defaults, r = 2 of 4 directions, to t = 200",
-        ("galore.projected",),
         printed=Statement(
             "updates of rank r train the whole weight: the loss reaches its least value",
             lambda: refreshed(2.0),
-            Verdict.HOLDS_WHEN,
             "the relative tolerance of the run is 1e-10, that of the end 1e-6",
             when="directions are looked up again",
             otherwise=lambda: refreshed(NEVER),
@@ -71,11 +69,9 @@ REFRESH = (
         "galore.fixed_directions",
         Source(PAPER, "Theorem 3.8", "wording recalled; in continuous time, P on one side"),
         "galore.projected at its defaults with directions that stay, to t = 200",
-        ("galore.projected",),
         printed=Statement(
             "|P^T G| falls at least as exp(-kappa t), while the loss ends at the least value over the span of P, above the least of all",
             lambda: (*rates(), *fixed()),
-            Verdict.HOLDS,
             "10 times the relative tolerance 1e-10 of the run; a tenth of the fall and a hundredth of P^T G are ours",
         ),
     ),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.lab.claims import Claim, Measurement, Statement, deviation
 from odesim.models.gibbs._decoding import entropy, mean_entropies, missed
 from odesim.models.gibbs._kernels import blocks, exact, gap, length, sequences, stationary
 from odesim.models.gibbs._laws import dirichlet
@@ -216,11 +216,9 @@ DECODING = (
         "gibbs.unmask_error",
         Source(PAPER, "talk: decoding in T steps", "nothing is revised"),
         "gibbs.unmask: all blocks of a random law of four tokens; eight signs; six signs in a field",
-        (UNMASK,),
-        Statement(
+        printed=Statement(
             "in T blocks E KL(p | law) is the left Riemann error of eta(m), the entropy that one token more has",
             unmask_error,
-            Verdict.HOLDS,
             "rounding; " + DIGITS,
         ),
     ),
@@ -228,37 +226,32 @@ DECODING = (
         "gibbs.revision",
         Source("ghazvininejad2019mask", "Section 3.1", "read as a sampler: masks uniform, tokens drawn and not the likeliest"),
         "gibbs.mask_predict, eight signs, J = .1 and .3, T = 1, 2, 4, 8",
-        (PREDICT, UNMASK),
-        Statement("with revision and a step for each token it samples p", lambda: revision(True), Verdict.FAILS, "rounding"),
-        Statement(
+        printed=Statement("with revision and a step for each token it samples p", lambda: revision(True), "rounding", fails=True),
+        corrected=Statement(
             "TV falls with T and does not reach 0 at T = n, where decoding without revision does",
             lambda: revision(False),
-            Verdict.HOLDS,
             DIGITS + "; rounding",
         ),
+        models=(PREDICT, UNMASK),
     ),
     Claim(
         "gibbs.all_at_once",
         Source(PAPER, "talk: decoding in parallel", "the law at rest of neurons all at once (Little 1974, Peretto 1984)"),
         "gibbs.mask_predict:SYNCHRONOUS, eight signs, J = .1, to step 40; four signs in a field",
-        (PREDICT,),
-        Statement("redrawing all tokens given all others, again and again, samples p", lambda: at_once("p"), Verdict.FAILS, "a fast chain"),
-        Statement(
-            "it samples exp(h sum_j x_j) prod_j 2 cosh(h + J sum_(i != j) x_i) over its sum",
-            lambda: at_once("own"),
-            Verdict.HOLDS,
-            "rounding; " + DIGITS,
+        printed=Statement(
+            "redrawing all tokens given all others, again and again, samples p", lambda: at_once("p"), "a fast chain", fails=True
+        ),
+        corrected=Statement(
+            "it samples exp(h sum_j x_j) prod_j 2 cosh(h + J sum_(i != j) x_i) over its sum", lambda: at_once("own"), "rounding; " + DIGITS
         ),
     ),
     Claim(
         "gibbs.stutter",
         Source(PAPER, "talk: walking walking", "a word that stands at one of n places"),
         "gibbs.unmask, eight places, T = 1, 2, 4, 8",
-        (UNMASK,),
-        Statement(
+        printed=Statement(
             "drawn in blocks, a word that stands once is said once, twice or not at all: at T = 1 1/e, 1 - 2/e and 1/e for many places",
             stutter,
-            Verdict.HOLDS,
             "100 times the probability of other sequences; " + DIGITS + "; 1/n",
         ),
     ),
@@ -266,11 +259,9 @@ DECODING = (
         "gibbs.chosen_masks",
         Source("ghazvininejad2019mask", "Section 3.1", "the least sure tokens are masked; tokens drawn"),
         "gibbs.master with masks that depend on the sequence, six signs, J = .3, h = .1",
-        ("gibbs.master",),
-        Statement(
+        printed=Statement(
             "redraws of the least sure tokens keep p; they make the chain slower",
             lambda: chosen_masks(True),
-            Verdict.HOLDS_WHEN,
             "100 rtol; " + DIGITS,
             when="the draw knows how masks are chosen: from p(x) P(S | x); else TV at rest is .26 to .42",
             otherwise=lambda: chosen_masks(False),
@@ -280,11 +271,9 @@ DECODING = (
         "gibbs.dependent_masks",
         Source(PAPER, "Theorem 2", "talk: which tokens to mask together"),
         "gibbs.master, three pairs of signs, masks of pairs beside uniform ones, to t = 20",
-        ("gibbs.master",),
-        Statement(
+        printed=Statement(
             "masking tokens together that depend on each other makes the chain of three pairs up to five times faster",
             dependent_masks,
-            Verdict.HOLDS,
             DIGITS + "; 100 rtol",
         ),
     ),

@@ -7,7 +7,7 @@ from math import comb
 import numpy as np
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.lab.claims import Claim, Measurement, Statement, deviation
 from odesim.models.gibbs._kernels import blocks, exact, gap, log_binomial, sequences
 from odesim.models.gibbs._spectra_claims import DIGITS, FINE, PAPER, signs
 from odesim.symbolic import Source
@@ -163,70 +163,60 @@ INFORMATION = (
         "gibbs.dictionary",
         Source(PAPER, "Theorem 1", "talk: mixing and sample efficiency"),
         "I_k and gap_k of five signs, exactly",
-        ("gibbs.training_flow", "gibbs.master"),
-        Statement(
+        printed=Statement(
             "training on masked tokens is as efficient as the sampler is fast: the least eigenvalue of I^-1 I_k is gap_k",
             lambda: equality(0.2, 0.0, 3),
-            Verdict.HOLDS_WHEN,
             "rounding",
             when="the slowest function is in the span of the statistics: all fields and pairs, k >= n - 2",
             otherwise=lambda: equality(0.6, 0.05, 1),
         ),
-        Statement("gap_k I <= I_k <= I: a fast sampler is enough, but not needed", one_sided, Verdict.HOLDS, DIGITS),
+        corrected=Statement("gap_k I <= I_k <= I: a fast sampler is enough, but not needed", one_sided, DIGITS),
+        models=("gibbs.training_flow", "gibbs.master"),
     ),
     Claim(
         "gibbs.score",
         Source(PAPER, "Theorem 1", "talk: information and Dirichlet form"),
         "I_k of five signs in 20 random directions, three couplings",
-        ("gibbs.training_flow", "gibbs.master"),
-        Statement("u I_k u is the Dirichlet form of the score u . F, so gap_k I <= I_k <= I", form, Verdict.HOLDS, "rounding"),
+        printed=Statement("u I_k u is the Dirichlet form of the score u . F, so gap_k I <= I_k <= I", form, "rounding"),
+        models=("gibbs.training_flow", "gibbs.master"),
     ),
     Claim(
         "gibbs.masking_more",
         Source(PAPER, "Theorem 2", "talk: masking more is better"),
         "I_k and gap_k of five signs, three couplings, all k",
-        ("gibbs.training_flow", "gibbs.master"),
-        Statement("I_k and gap_k grow with k", masking_more, Verdict.HOLDS, "rounding; " + DIGITS),
+        printed=Statement("I_k and gap_k grow with k", masking_more, "rounding; " + DIGITS),
+        models=("gibbs.training_flow", "gibbs.master"),
     ),
     Claim(
         "gibbs.per_token",
         Source(PAPER, "Theorem 2", "talk: masking more is better"),
         "P_k of 400 random laws of three to five signs",
-        ("gibbs.master",),
-        Statement("gap_k / k grows with k: tokens that are masked together pay for themselves", per_token, Verdict.HOLDS, "rounding"),
+        printed=Statement("gap_k / k grows with k: tokens that are masked together pay for themselves", per_token, "rounding"),
+        models=("gibbs.master",),
     ),
     Claim(
         "gibbs.entropy_ratio",
         Source(PAPER, "Theorem 1", "talk: approximate tensorization"),
         "four signs, J = .4, k = 1, a law near the target",
-        ("gibbs.master",),
-        Statement(
-            "KL(q | p) over the mean KL of masked tokens tends to 1 / gap_k for q near p", entropy_ratio, Verdict.HOLDS, "delta; " + DIGITS
-        ),
+        printed=Statement("KL(q | p) over the mean KL of masked tokens tends to 1 / gap_k for q near p", entropy_ratio, "delta; " + DIGITS),
+        models=("gibbs.master",),
     ),
     Claim(
         "gibbs.estimates",
         Source(PAPER, "Theorem 1", "talk: sample efficiency"),
         "1500 estimates of J = .4 from 2000 masked samples of four signs",
-        ("gibbs.training_flow",),
-        Statement(
-            "the variance of an estimate from N masked samples is I_k^-1 / N",
-            estimates,
-            Verdict.HOLDS,
-            "four standard errors of a variance",
+        printed=Statement(
+            "the variance of an estimate from N masked samples is I_k^-1 / N", estimates, "four standard errors of a variance"
         ),
+        models=("gibbs.training_flow",),
         depends=("gibbs.dictionary",),
     ),
     Claim(
         "gibbs.training_rate",
         Source(PAPER, "Theorem 1", "talk: training on masked tokens"),
         "gibbs.training_flow, four signs, k = 1..4",
-        ("gibbs.training_flow",),
-        Statement(
-            "gradient flow approaches the truth at the least eigenvalue of I_k",
-            training_rate,
-            Verdict.HOLDS,
-            "10 times the distance; " + DIGITS,
+        printed=Statement(
+            "gradient flow approaches the truth at the least eigenvalue of I_k", training_rate, "10 times the distance; " + DIGITS
         ),
         depends=("gibbs.dictionary",),
     ),

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.lab.claims import Claim, Measurement, Statement, deviation
 from odesim.models.hierarchy.covariance import RHO
 from odesim.symbolic import Source
 
@@ -155,11 +155,9 @@ LAYERS = (
         "hierarchy.moments",
         Source(PAPER, "Section 5", "linear nodes, a squared loss; ours"),
         "hierarchy.covariance of six classes of shared latents, beside the flow on their samples by plain numpy, to t = 5",
-        ("hierarchy.covariance",),
         printed=Statement(
             "covariances of tokens, labels and latents are all that weights and their correlations with latents depend on",
             moments,
-            Verdict.HOLDS,
             "100 times the relative tolerance 1e-10 of both runs",
         ),
         slow=True,
@@ -168,17 +166,15 @@ LAYERS = (
         "hierarchy.root_label",
         Source(PAPER, "Section 5", "linear nodes and labels of the root; ours"),
         "hierarchy.covariance at its defaults, a tree of eight leaves, from normal weights of .01 and .0025 to t = 1500",
-        ("hierarchy.covariance",),
         printed=Statement(
             "nodes of the first layer find the latents above their tokens",
             lambda: split(True),
-            Verdict.FAILS,
             "the size of the start, which weights that are not taught keep",
+            fails=True,
         ),
         corrected=Statement(
             "labels of the root teach its children alone: all latents below have (1/rho + 3 rho)/4 of their correlation",
             lambda: split(False),
-            Verdict.HOLDS,
             "the size of the start, which weights that are not taught keep",
         ),
         slow=True,
@@ -187,11 +183,9 @@ LAYERS = (
         "hierarchy.relu",
         Source(PAPER, "Section 5", "the law of hierarchy.balance with relu, in two and three layers; ours"),
         "hierarchy.multilayer:RELU and THREE, to t = 5; the task hierarchy_layers with relu beside RELU",
-        ("hierarchy.multilayer",),
         printed=Statement(
             "with relu the balance of weights is constant in two and in three layers, and training by small steps follows the flow",
             lambda: (*homogeneous(), *followed()),
-            Verdict.HOLDS,
             "1000 times the tolerance 1e-10 of runs that end steps at kinks; of trainings the next order and kinks, and one step's share",
         ),
         slow=True,

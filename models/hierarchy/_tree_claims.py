@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.lab.claims import Claim, Measurement, Statement, deviation
 from odesim.symbolic import Source
 
 PAPER = "tian2023joma"
@@ -108,17 +108,15 @@ TREES = (
         "hierarchy.heights",
         Source(PAPER, "Theorem 5", "exact, with the root by its classes"),
         "hierarchy.occurrence, ten classes, N = 2, L = 4, rho = .9",
-        ("hierarchy.occurrence",),
         printed=Statement(
             "P[l | m] = 1 - (1 - rho^2H) / (2 (1 - rho^(L-1) rho0)) at every height, the root too",
             mean_root,
-            Verdict.FAILS,
             "a standard error of 2e6 sequences is 7e-4",
+            fails=True,
         ),
         corrected=Statement(
             "so below the root, with rho0 = 2 P[y = 0] - 1; at the root by its classes",
             heights,
-            Verdict.HOLDS,
             "rounding; three standard errors of 2e6 sequences are 1e-3 and more",
         ),
     ),
@@ -126,23 +124,19 @@ TREES = (
         "hierarchy.polarity",
         Source(PAPER, "Theorem 5", "its rho0, as recalled"),
         "the formula alone, N = 2, L = 4, rho = .9, beside sampled sequences",
-        ("hierarchy.occurrence",),
         printed=Statement(
-            "rho0 is P[y = 0] of a child of the root", lambda: polarity(0.9), Verdict.FAILS, "three standard errors of 2e6 sequences"
+            "rho0 is P[y = 0] of a child of the root", lambda: polarity(0.9), "three standard errors of 2e6 sequences", fails=True
         ),
-        corrected=Statement(
-            "rho0 is its mean polarity, 2 P[y = 0] - 1", lambda: polarity(0.8), Verdict.HOLDS, "three standard errors of 2e6 sequences"
-        ),
+        corrected=Statement("rho0 is its mean polarity, 2 P[y = 0] - 1", lambda: polarity(0.8), "three standard errors of 2e6 sequences"),
+        models=("hierarchy.occurrence",),
     ),
     Claim(
         "hierarchy.leaves",
         Source(PAPER, "Theorems 4 and 5 together", "tokens of one height are alike"),
         "hierarchy.grouped, N = 2, L = 5, beside joma.nonlinear_softmax for each leaf, to t = 50",
-        ("hierarchy.grouped", "joma.nonlinear_softmax"),
         printed=Statement(
             "attention depends on the height of the common ancestor alone: L - 1 numbers are the whole tree",
             leaf_by_leaf,
-            Verdict.HOLDS,
             "100 times the relative tolerance 1e-10 of both runs",
         ),
     ),
@@ -150,11 +144,9 @@ TREES = (
         "hierarchy.depth",
         Source(PAPER, "Section 5", "deep and shallow trees, as on the slides of a talk; the times by an independent script"),
         "hierarchy.grouped, L = 2 ... 8, rho = rho0 = .95, kappa = 3",
-        ("hierarchy.grouped",),
         printed=Statement(
             "with more latent layers near tokens are more often together, far ones less often, and these are learned later",
             deep_and_shallow,
-            Verdict.HOLDS,
             "digits of the table; times read off a grid of 0.1",
         ),
     ),
@@ -162,20 +154,17 @@ TREES = (
         "hierarchy.gates",
         Source(PAPER, "Section 5", "layers of a mean field"),
         "hierarchy.gated, N = 2, L = 4, rho = rho0 = .95, kappa = 3",
-        ("hierarchy.gated",),
         printed=Statement(
-            "each layer tells its latents apart less well than the one below", gated_numbers, Verdict.HOLDS, "half a unit of the last digit"
+            "each layer tells its latents apart less well than the one below", gated_numbers, "half a unit of the last digit"
         ),
     ),
     Claim(
         "hierarchy.dip",
         Source(PAPER, "Section 5", "sparse attention, then spread"),
         "hierarchy.gated, L = 6",
-        ("hierarchy.gated",),
         printed=Statement(
             "the correlation of a layer with its latents falls while attention is sparse, then recovers",
             dip,
-            Verdict.HOLDS,
             "half a unit of the last digit",
         ),
     ),

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.lab.claims import Claim, Measurement, Statement, deviation
 from odesim.models.hierarchy._deep_claims import DEEP
 from odesim.models.hierarchy._layer_claims import LAYERS
 from odesim.models.hierarchy._node_claims import NODES
@@ -79,18 +79,15 @@ CLAIMS = (
         "hierarchy.layers",
         Source(PAPER, "Theorem 1 and Section 5", "each hidden node is a query"),
         "hierarchy.multilayer and its JOINT, to t = 5",
-        ("hierarchy.multilayer",),
-        printed=Statement("in each layer z - v^2/2 is constant for each node and input", layers, Verdict.HOLDS, "100 times rtol 1e-10"),
+        printed=Statement("in each layer z - v^2/2 is constant for each node and input", layers, "100 times rtol 1e-10"),
     ),
     Claim(
         "hierarchy.balance",
         Source(PAPER, "Section 5", "a law of deep linear networks that the exp attention keeps; ours"),
         "hierarchy.multilayer and its SOFTPLUS, to t = 5",
-        ("hierarchy.multilayer",),
         printed=Statement(
             "squared weights that leave a node less those that enter it are constant",
             balance,
-            Verdict.HOLDS_WHEN,
             "100 times rtol 1e-10",
             when="the activation is the identity, or homogeneous as relu",
             otherwise=unbalanced,
@@ -101,28 +98,20 @@ CLAIMS = (
         "hierarchy.occurrence_law",
         Source(PAPER, "Theorem 5"),
         "P_H of hierarchy.grouped, L = 8, rho = rho0 = 1 - eps",
-        ("hierarchy.grouped",),
-        printed=Statement("P[l | m] = 1 - H/L + O(eps^2)", lambda: remainder(0.0), Verdict.FAILS, "the next order, L eps of it"),
-        corrected=Statement(
-            "P[l | m] = 1 - (H/L)(1 + (L - 2 H) eps/2) + O(eps^2)",
-            lambda: remainder(0.5),
-            Verdict.HOLDS,
-            "the next order, L eps of it",
-        ),
+        printed=Statement("P[l | m] = 1 - H/L + O(eps^2)", lambda: remainder(0.0), "the next order, L eps of it", fails=True),
+        corrected=Statement("P[l | m] = 1 - (H/L)(1 + (L - 2 H) eps/2) + O(eps^2)", lambda: remainder(0.5), "the next order, L eps of it"),
     ),
     Claim(
         "hierarchy.near_before_far",
         Source(PAPER, "Theorems 4 and 5 together", "the times by an independent script"),
         "hierarchy.grouped, N = 2, L = 5, rho = rho0 = .95, kappa = 3",
-        ("hierarchy.grouped",),
-        printed=Statement("tokens with a near common ancestor are learned first", near_before_far, Verdict.HOLDS, "read off a grid of 0.1"),
+        printed=Statement("tokens with a near common ancestor are learned first", near_before_far, "read off a grid of 0.1"),
     ),
     Claim(
         "hierarchy.bounce",
         Source(PAPER, "Theorems 4 and 5 together", "the numbers by an independent script"),
         "hierarchy.grouped, N = 2, L = 5, rho = rho0 = .95, kappa = 3",
-        ("hierarchy.grouped",),
-        printed=Statement("attention becomes sparse, then spreads again", bounce, Verdict.HOLDS, "printed digits of the table"),
+        printed=Statement("attention becomes sparse, then spreads again", bounce, "printed digits of the table"),
     ),
     *TREES,
     *LAYERS,

@@ -9,7 +9,7 @@ from scipy.spatial.distance import pdist
 from scipy.special import softmax
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.lab.claims import Claim, Measurement, Statement, deviation
 from odesim.symbolic import Source
 
 PAPER = "ramsauer2021hopfield"
@@ -102,11 +102,9 @@ REST = (
         "hopfield.gradient",
         Source(PAPER, "eq. 2"),
         "hopfield.modern, its energy by differences of 1e-5 and along .002 of time, d = 6, N = 9, beta = .8, tau = 1.3, three draws",
-        ("hopfield.modern",),
-        Statement(
+        printed=Statement(
             "the flow is that down the energy: grad E = xi - X p, tau dE/dt = -|xi - X p|^2",
             gradient,
-            Verdict.HOLDS,
             "rounding of the energy over 1e-5, the square of 1e-5; ten times the square of .001",
         ),
     ),
@@ -114,11 +112,9 @@ REST = (
         "hopfield.derivative",
         Source(PAPER, "eq. 3", "the derivative of an update; the bound by the diameter D is ours"),
         "hopfield.update by differences of 1e-5, d = 6, N = 9, beta = .8, three draws, and two patterns",
-        ("hopfield.update",),
-        Statement(
+        printed=Statement(
             "J = beta X (diag p - p p^T) X^T has eigenvalues from 0 to beta D^2 / 4 <= 2 beta M^2: the flow has none below -1",
             derivative,
-            Verdict.HOLDS,
             "the square of the step 1e-5, and rounding over it",
         ),
     ),
@@ -126,11 +122,9 @@ REST = (
         "hopfield.metastable",
         Source(PAPER, "eq. 3", "metastable states; groups of patterns with orthogonal parts"),
         "hopfield.modern with two groups of four patterns, from their average and from one of them, beta = 1",
-        ("hopfield.modern",),
-        Statement(
+        printed=Statement(
             "the average of m patterns that are close, and far from the rest, is stable for c < m, one of them from c_s of m on",
             metastable,
-            Verdict.HOLDS,
             "exp(-18) of the other group times what it pulls; the square of 1e-4",
         ),
         depends=("hopfield.one_pattern",),

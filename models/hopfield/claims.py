@@ -9,7 +9,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import lambertw, softmax
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.lab.claims import Claim, Measurement, Statement, deviation
 from odesim.models.hopfield._exponential_claims import EXPONENTIAL
 from odesim.models.hopfield._rest_claims import REST
 from odesim.models.hopfield._sign_claims import SIGNS
@@ -150,27 +150,23 @@ CLAIMS = (
         "hopfield.attention",
         Source(PAPER, "eq. 3"),
         "three queries and seven patterns, by hopfield.update and by one Euler step of hopfield.modern",
-        ("hopfield.update", "hopfield.modern"),
-        Statement("one update is attention: softmax(Q K^T / sqrt(d_k)) V with V = K W_V", attention, Verdict.HOLDS, ROUNDING),
+        printed=Statement("one update is attention: softmax(Q K^T / sqrt(d_k)) V with V = K W_V", attention, ROUNDING),
     ),
     Claim(
         "hopfield.energy_bounds",
         Source(PAPER, "eq. 2"),
         "hopfield.modern from |xi| = M, d = 6, N = 9, beta = .8, three draws",
-        ("hopfield.modern",),
-        Statement(
-            "0 <= E <= 2 M^2, and E falls", bounds, Verdict.HOLDS, "none for the bounds; 10 times rtol for the fall; 1 % for Simpson's rule"
+        printed=Statement(
+            "0 <= E <= 2 M^2, and E falls", bounds, "none for the bounds; 10 times rtol for the fall; 1 % for Simpson's rule"
         ),
     ),
     Claim(
         "hopfield.pitchfork",
         Source(PAPER, "eq. 3", "two patterns"),
         "hopfield.two_patterns to t = 300",
-        ("hopfield.two_patterns",),
-        Statement(
+        printed=Statement(
             "the state is the average of two patterns for beta |x1 - x2|^2/4 < 1, else u = tanh(c u)",
             pitchfork,
-            Verdict.HOLDS,
             "half a unit of the last recorded digit; the absolute tolerance of the run",
         ),
     ),
@@ -178,11 +174,9 @@ CLAIMS = (
         "hopfield.one_pattern",
         Source(PAPER, "eq. 3", "orthogonal patterns"),
         "hopfield.potts from one pattern to t = 400, N = 3 to 16",
-        ("hopfield.potts",),
-        Statement(
+        printed=Statement(
             "a state near one pattern exists from c_s on, the minimum over a of log((N-1)a/(1-a)) / (a - (1-a)/(N-1))",
             one_pattern,
-            Verdict.HOLDS,
             "half a unit of the last recorded digit; a hundredth below c_s the rest is left at a rate of .01 or more",
         ),
     ),
@@ -190,18 +184,15 @@ CLAIMS = (
         "hopfield.average",
         Source(PAPER, "eq. 3", "orthogonal patterns"),
         "hopfield.potts near the average, N = 8, c = 7.9 and 8.1",
-        ("hopfield.potts",),
-        Statement("the average of all patterns is stable if and only if c < N: rate c/N - 1", average, Verdict.HOLDS, "the square of 1e-6"),
+        printed=Statement("the average of all patterns is stable if and only if c < N: rate c/N - 1", average, "the square of 1e-6"),
     ),
     Claim(
         "hopfield.equal_energy",
         Source(PAPER, "eq. 3", "orthogonal patterns"),
         "hopfield.potts at rest and from near rest to t = 200, N = 3 to 16",
-        ("hopfield.potts",),
-        Statement(
+        printed=Statement(
             "one pattern and the average have equal energy at c = 2 (N-1) log(N-1) / (N-2), with overlap (N-1)/N; the flow ends in both",
             equal_energy,
-            Verdict.HOLDS,
             "rounding; what is left of a start at t = 200",
         ),
         depends=("hopfield.one_pattern", "hopfield.average"),
@@ -210,25 +201,23 @@ CLAIMS = (
         "hopfield.capacity",
         Source(PAPER, "Theorem 3"),
         "the constants of the theorem by Lambert's W",
-        ("hopfield.update",),
-        Statement(
+        printed=Statement(
             "N >= sqrt(p) c^((d-1)/4) patterns, c = b / W0(exp(a + log b)): 3.1546 and 1.3718",
             constants,
-            Verdict.HOLDS,
             "half a unit of the last digit, a unit where the paper cuts it off",
         ),
+        models=("hopfield.update",),
     ),
     Claim(
         "hopfield.one_update",
         Source(PAPER, "Theorem 5"),
         "one update of 150 random memories, d = 20, N = 50, beta = 1",
-        ("hopfield.update",),
-        Statement(
+        printed=Statement(
             "|f(xi) - x| <= 2 (N-1) M exp(-beta (Delta - 2 max(|xi - x|, |x* - x|) M))",
             one_update,
-            Verdict.HOLDS,
             "none: it is a bound; half a unit of the last recorded digit",
         ),
+        models=("hopfield.update",),
     ),
     *REST,
     *SIGNS,

@@ -9,7 +9,7 @@ from scipy.optimize import brentq
 from scipy.special import expit
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, Verdict
+from odesim.lab.claims import Claim, Measurement, Statement
 from odesim.symbolic import Source
 
 MODEL, PAPER = "in_context.nearest", "li2024nearest"
@@ -77,11 +77,9 @@ NEAREST = (
         "in_context.one_nearest",
         Source(PAPER, "Abstract", "a single softmax layer behaves like a one-nearest neighbour classifier"),
         "in_context.nearest: two points on a circle and on a sphere, five points in 20,000 prompts",
-        (MODEL,),
-        Statement(
+        printed=Statement(
             "one softmax head learns to answer with the label of the nearest point",
             learned,
-            Verdict.HOLDS,
             "half a unit of the last digit; 10,000 rtol; bounds",
         ),
     ),
@@ -89,11 +87,9 @@ NEAREST = (
         "in_context.nearest_rate",
         Source(PAPER, "Abstract", "how fast, by the density of near ties"),
         "in_context.nearest to t = 1e6, two points, and three in 20,000 prompts",
-        (MODEL,),
-        Statement(
+        printed=Statement(
             "attention sharpens as xi^3 = 6 (ln 2 - 1/2) g t, g = N/2 on a sphere, and the loss falls as t^(-1/3)",
             cube_root,
-            Verdict.HOLDS,
             "the next order, 1/xi; four standard errors of drawn prompts",
         ),
     ),

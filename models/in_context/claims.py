@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.lab.claims import Claim, Measurement, Statement, deviation
 from odesim.models.in_context._nearest_claims import NEAREST
 from odesim.models.in_context._regression import gammas
 from odesim.models.in_context._token_claims import TOKENS
@@ -171,11 +171,9 @@ CLAIMS = (
         "in_context.two_steps",
         Source("ahn2023transformers", "Abstract", "two layers, inputs N(0, I)"),
         "in_context.two_layers, D = 5, N = 20, to t = 60",
-        ("in_context.two_layers",),
-        Statement(
+        printed=Statement(
             "two layers learn two steps of gradient descent in context, of different sizes",
             partial(two_steps, (0.1, 0.2)),
-            Verdict.HOLDS_WHEN,
             TOLERANCE,
             "the layers start with different steps; from equal ones they stop at a saddle, .0998 and not .0722",
             partial(two_steps, (0.2, 0.2)),
@@ -187,18 +185,15 @@ CLAIMS = (
         "in_context.converges",
         Source("zhang2024trained", "Theorem 4.1", "also of five heads"),
         "in_context.merged, lam = .4, .3, .2, .1, N = 31",
-        MERGED,
-        Statement("gradient flow finds the global minimum, W = diag(1 / Gamma)", converges, Verdict.HOLDS, TOLERANCE),
+        printed=Statement("gradient flow finds the global minimum, W = diag(1 / Gamma)", converges, TOLERANCE),
     ),
     Claim(
         "in_context.two_rules",
         Source("zhang2024trained", "Abstract", "a task for each prompt; one prompt with the labels of two is ours"),
         "in_context.merged, lam = .4, .3, .2, .1, N = 31; 40,000 prompts",
-        MERGED,
-        Statement(
+        printed=Statement(
             "one prompt under two label rules gets two answers, each by the rule of its labels",
             partial(two_rules, 1000.0),
-            Verdict.HOLDS_WHEN,
             "four standard errors; rounding",
             "the layer is trained; at the start both are near 0",
             partial(two_rules, 1e-9),
@@ -209,12 +204,10 @@ CLAIMS = (
         "in_context.long_prompts",
         Source("zhang2024trained", "Abstract", "what it says of earlier work"),
         "in_context.merged, trained on prompts of 31 pairs and more",
-        MERGED,
-        Statement("what is learned is least squares: no error on long prompts without noise", least_squares, Verdict.FAILS, "1e-6"),
-        Statement(
+        printed=Statement("what is learned is least squares: no error on long prompts without noise", least_squares, "1e-6", fails=True),
+        corrected=Statement(
             "on long prompts sum_d lam_d (1 - lam_d / Gamma_d)^2 stays, which falls as 1 / N^2",
             shrunk,
-            Verdict.HOLDS,
             "100 times the tolerance of a run; two terms of the next order in 1 / N",
         ),
     ),
@@ -222,18 +215,15 @@ CLAIMS = (
         "in_context.one_drop",
         Source("zhang2025training", "Abstract", "merged key and query"),
         "in_context.merged, five heads from normal weights of .005",
-        MERGED,
-        Statement("the loss exhibits a single, abrupt drop", one_drop, Verdict.HOLDS, "a stay of less than .05 in ln t is passing; 1e-6"),
+        printed=Statement("the loss exhibits a single, abrupt drop", one_drop, "a stay of less than .05 in ln t is passing; 1e-6"),
     ),
     Claim(
         "in_context.drops",
         Source("zhang2025training", "Abstract", "separate key and query of rank one"),
         "in_context.separate, five heads from normal weights of .005",
-        SEPARATE,
-        Statement(
+        printed=Statement(
             "saddle to saddle: the loss waits at tr - sum_(d in S) lam_d^2 / Gamma_d, one component more after each drop",
             partial(drops, 5e-3),
-            Verdict.HOLDS_WHEN,
             "a stay of more than .2 in ln t is a plateau",
             "starts are small; from weights of .1 the first plateau is passed",
             partial(drops, 0.1),
@@ -244,18 +234,15 @@ CLAIMS = (
         "in_context.few_heads",
         Source("zhang2025training", "Abstract", "fewer heads than dimensions"),
         "in_context.separate, one and two heads in four dimensions, to t = 20,000",
-        SEPARATE,
-        Statement("H heads do regression on the first H principal components", few_heads, Verdict.HOLDS, TOLERANCE),
+        printed=Statement("H heads do regression on the first H principal components", few_heads, TOLERANCE),
     ),
     Claim(
         "in_context.waiting",
         Source("zhang2025training", "Abstract", "time courses from aligned starts"),
         "in_context.merged and in_context.separate from starts down to 1e-6 and 5e-4",
-        (*MERGED, *SEPARATE),
-        Statement(
+        printed=Statement(
             "merged weights wait for ln(1 / s0) / (4 sqrt(D) lam^2), separate ones for 1 / (2 lam^2 a0)",
             waiting,
-            Verdict.HOLDS,
             "integration; of the last law the next order, a0 Gamma^(1/3)",
         ),
     ),

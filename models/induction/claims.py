@@ -9,7 +9,7 @@ import numpy as np
 from sympy import Integer, Symbol, log
 
 import odesim
-from odesim.lab.claims import Claim, Mark, Measurement, Statement, Verdict
+from odesim.lab.claims import Claim, Mark, Measurement, Statement
 from odesim.models.induction.stages import stages
 from odesim.symbolic import Source
 
@@ -138,57 +138,50 @@ CLAIMS = (
         "induction.reduction",
         Source(PAPER, "Section 4", "two layers of attention, one occurrence"),
         "induction.stages:MATRIX beside all 360 sequences of four of six tokens",
-        ("induction.stages",),
-        Statement("from P, W_2, W_3 of three directions the flow stays on them", reduction, Verdict.HOLDS, "steps of 1e-4 and 1e-5"),
+        printed=Statement("from P, W_2, W_3 of three directions the flow stays on them", reduction, "steps of 1e-4 and 1e-5"),
         slow=True,
     ),
     Claim(
         "induction.whole_flow",
         Source(PAPER, "Section 4", "two layers of attention, one occurrence"),
         "induction.full with all 360 sequences of four of six tokens, to t = 300; from random matrices, three of five",
-        ("induction.full", "induction.stages"),
-        Statement(
+        printed=Statement(
             "the flow of the three matrices is that of three numbers",
             lambda: whole_flow(4, 6),
-            Verdict.HOLDS_WHEN,
             "100 times rtol",
             when="they start as multiples of the centred shift and of the centred identities",
             otherwise=lambda: whole_flow(3, 5, 0.1),
         ),
+        models=("induction.full", "induction.stages"),
         slow=True,
     ),
     Claim(
         "induction.half_times",
         Source(PAPER, "Section 4", "a, b, c trained"),
         "induction.stages, N = 8 to 128, V = 2N, from .01",
-        ("induction.stages",),
-        Statement("an induction head forms at a time of order N^(3/2)", lambda: half_times("", SCALAR), Verdict.HOLDS, DIGITS),
+        printed=Statement("an induction head forms at a time of order N^(3/2)", lambda: half_times("", SCALAR), DIGITS),
         depends=("induction.reduction",),
     ),
     Claim(
         "induction.half_times_of_matrices",
         Source(PAPER, "Section 4", "matrices trained"),
         "induction.stages:MATRIX, N = 8 to 128, V = 2N, from .01",
-        ("induction.stages",),
-        Statement("with the matrices themselves, at a time of order N^(5/2)", lambda: half_times(":MATRIX", MATRIX), Verdict.HOLDS, DIGITS),
+        printed=Statement("with the matrices themselves, at a time of order N^(5/2)", lambda: half_times(":MATRIX", MATRIX), DIGITS),
         depends=("induction.whole_flow",),
     ),
     Claim(
         "induction.fixed_output",
         Source(PAPER, "Section 4", "the output layer does not move"),
         "induction.stages with c = 2 for all times, N = 32 to 128, V = 2N, from .01",
-        ("induction.stages",),
-        Statement("with a fixed output, at a time of order N^2", fixed_output, Verdict.HOLDS, DIGITS + "; the next order, 1/N"),
+        printed=Statement("with a fixed output, at a time of order N^2", fixed_output, DIGITS + "; the next order, 1/N"),
     ),
     Claim(
         "induction.saddle",
         Source(PAPER, "Section 4", "before the head forms"),
         "induction.stages and :MATRIX from a = b = 1e-5, N = 8 and 32, V = 2N, c = .5 to 6, to t = .01",
-        ("induction.stages",),
-        Statement(
+        printed=Statement(
             "a and b are at a saddle: each grows by the other, at the rate kappa / N with kappa = c (N-1) / N^2",
             saddle,
-            Verdict.HOLDS,
             "what c moves in a time of .01",
         ),
         depends=("induction.reduction",),
@@ -197,11 +190,9 @@ CLAIMS = (
         "induction.cliff",
         Source(PAPER, "Section 4", "loss against time"),
         "induction.stages, N = 32, V = 64",
-        ("induction.stages",),
-        Statement(
+        printed=Statement(
             "the loss rests between ln V and ln N, then falls at once",
             cliff,
-            Verdict.HOLDS,
             "times to .3; a hundredth of the time before",
             marks=(Mark("loss", log(Symbol("V"))), Mark("loss", log(Symbol("N")))),
         ),

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.integrate import quad
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.lab.claims import Claim, Measurement, Statement, deviation
 from odesim.symbolic import Source
 
 PAPER = "tian2023joma"
@@ -137,11 +137,9 @@ ENTROPY = (
         "joma.same_orbit",
         Source(PAPER, "Theorem 2", "softmax attention"),
         "joma.linear_softmax, Delta = (.2, .5, -.7, .9, 1), to t = 40",
-        ("joma.linear_softmax",),
         printed=Statement(
             "normalised attention follows the orbit of exp attention in another time: erf(v_l / sqrt 2) / Delta_l is the same for all l",
             same_orbit,
-            Verdict.HOLDS,
             "1000 times the relative tolerance 1e-11 of the run",
         ),
     ),
@@ -149,11 +147,9 @@ ENTROPY = (
         "joma.rates_at_rest",
         Source(PAPER, "Theorem 4", "the flow near its end; ours"),
         "joma.nonlinear and joma.nonlinear_softmax (T = 3) from a millionth below rest",
-        ("joma.nonlinear", "joma.nonlinear_softmax"),
         printed=Statement(
             "components come to rest at the rates exp(mu^2/2), under softmax attention at softmax(mu^2/T)",
             rates_at_rest,
-            Verdict.HOLDS,
             "of a gap of 1e-6 the next order, some 30 gaps; rounding 1e-10 of it",
         ),
     ),
@@ -161,11 +157,9 @@ ENTROPY = (
         "joma.covariance",
         Source(PAPER, "Theorem 4 and Fig. 4", "the reason of the bounce; ours"),
         "joma.nonlinear, mu = (2.5, 1.7, 1), from v = .05",
-        ("joma.nonlinear",),
         printed=Statement(
             "the entropy of attention falls as z and dz/dt covary: dS/dt = -Cov_p(z, dz/dt)",
             covariances,
-            Verdict.HOLDS,
             "central differences of step 1e-3 of a rate of order 10",
         ),
     ),
@@ -173,11 +167,9 @@ ENTROPY = (
         "joma.from_below",
         Source(PAPER, "Theorem 4 and Fig. 4", "late times; ours"),
         "joma.nonlinear_log, three sets of mu, from v = .05 to t = 6",
-        ("joma.nonlinear_log",),
         printed=Statement(
             "the entropy ends from below: S - S_end = p_j mu_j (mu_j - v_j)(ln p_j + S_end), at the rate exp(mu_j^2/2), j the slowest",
             late,
-            Verdict.HOLDS,
             "the next order in mu_j - v_j, and the next component",
         ),
     ),
@@ -185,11 +177,9 @@ ENTROPY = (
         "joma.no_bounce",
         Source(PAPER, "Theorem 4 and Fig. 4", "its condition; ours"),
         "joma.nonlinear from v = .3, mu = (2, 1) and (2, 0)",
-        ("joma.nonlinear",),
         printed=Statement(
             "with a nonlinear activation attention becomes sparse, then spreads again",
             lambda: dips([2.0, 1.0]),
-            Verdict.HOLDS_WHEN,
             "none: above 1e-6; a time to 1e-6, by quadrature",
             when="the slowest component has mu other than 0",
             otherwise=lambda: dips([2.0, 0.0]),
@@ -199,11 +189,9 @@ ENTROPY = (
         "joma.head_start",
         Source(PAPER, "Theorem 2", "starts other than 0"),
         "joma.linear, Delta = (1, -.8, .5), from 0 and from (.1, -.9, .4)",
-        ("joma.linear",),
         printed=Statement(
             "the winner is the largest in |Delta|",
             lambda: winner(np.zeros(3)),
-            Verdict.HOLDS_WHEN,
             "none: an index",
             when="all start from 0",
             otherwise=lambda: winner(START),
@@ -211,7 +199,6 @@ ENTROPY = (
         corrected=Statement(
             "it is the one of the least t* = sqrt(pi/2)(1 - sign(Delta) erf(v(0)/sqrt 2)) / |Delta|",
             first_to_end,
-            Verdict.HOLDS,
             "2e-9 of the time is left at v = 6; 1000 times rtol",
         ),
     ),
@@ -219,11 +206,9 @@ ENTROPY = (
         "joma.drawing_apart",
         Source(PAPER, "Theorem 4", "its flow away from rest; ours"),
         "slopes of joma.nonlinear on a grid of v, mu = 1.5, 2.5, 3.5",
-        ("joma.nonlinear",),
         printed=Statement(
             "components of one mu draw apart where mu > 2 and v is between (mu - sqrt(mu^2 - 4))/2 and (mu + sqrt(mu^2 - 4))/2",
             lambda: (m for mu in (1.5, 2.5, 3.5) for m in expanding(mu)),
-            Verdict.HOLDS,
             "a step of the grid at each end",
         ),
     ),

@@ -7,7 +7,7 @@ import numpy as np
 from sympy import Interval, Symbol, exp, oo
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.lab.claims import Claim, Measurement, Statement, deviation
 from odesim.models.joma.nonlinear import arrival
 from odesim.symbolic import Param, Source, System
 
@@ -151,11 +151,9 @@ LATE = (
         "joma.mean_blow_up",
         Source(PAPER, "Theorem 2", "exp attention, one token with its mean b"),
         "v' = Delta exp((1 - b) v^2 / 2) from v = 0 to its end, Delta = 1 and 3, b = .6 and .1",
-        ("joma.linear_bterm",),
         printed=Statement(
             "the winner diverges at t* = sqrt(pi/2) / |Delta|",
             lambda: blows_up(0.0, False),
-            Verdict.HOLDS_WHEN,
             "exp(-v^2/2) of the time is left at v = 5, 1e-6 with what it is divided by",
             when="the mean attention b is left out",
             otherwise=lambda: blows_up(0.6, False),
@@ -163,20 +161,18 @@ LATE = (
         corrected=Statement(
             "with its mean it does at t* = sqrt(pi / (2 (1 - b))) / |Delta|",
             lambda: (*blows_up(0.6, True), *blows_up(0.1, True)),
-            Verdict.HOLDS,
             "exp(-v^2/2) of the time is left at v = 5, 1e-6 with what it is divided by",
         ),
+        models=("joma.linear_bterm",),
     ),
     Claim(
         "joma.relu",
         Source(PAPER, "Theorem 3", "one cluster of positive signal"),
         "joma.cluster, one cluster, sigma = 1, to t = 116",
-        ("joma.cluster",),
-        printed=Statement("a nonlinear activation bounds v", lambda: relu(True), Verdict.FAILS, "none: a bound of 2 |xbar|"),
+        printed=Statement("a nonlinear activation bounds v", lambda: relu(True), "none: a bound of 2 |xbar|", fails=True),
         corrected=Statement(
             "v turns to the centre and grows at least as a t |xbar|: its cosine goes from .336 to .993 and .9999 in ten times the time",
             lambda: (*relu(False), *turning()),
-            Verdict.HOLDS,
             "of the direction: .02/t is ours; half a unit of the last digit",
         ),
     ),
@@ -184,29 +180,23 @@ LATE = (
         "joma.winner",
         Source(PAPER, "Theorem 2", "softmax attention with its mean b; the numbers by an independent script"),
         "joma.linear_bterm, Delta = (1, .8, .5), to t = 30",
-        ("joma.linear_bterm",),
         printed=Statement(
             "the winner is the largest in |Delta|",
             lambda: winner([1 / 3] * 3, 0),
-            Verdict.HOLDS_WHEN,
             "none: an index",
             when="the mean attention b is uniform",
             otherwise=lambda: winner([0.6, 0.3, 0.1], 0),
         ),
-        corrected=Statement("with b = (.6, .3, .1) the second token wins", mean_decides, Verdict.HOLDS, SCRIPT),
+        corrected=Statement("with b = (.6, .3, .1) the second token wins", mean_decides, SCRIPT),
     ),
     Claim(
         "joma.zero_start",
         Source(PAPER, "Theorem 1", "linear attention"),
         "joma.linear_attention from V = 0, to t = 3",
-        ("joma.linear_attention",),
-        printed=Statement(
-            "training starts from zero: V = 0, z = 0", lambda: growth(0.0), Verdict.FAILS, "none: V = z = 0 is a fixed point"
-        ),
+        printed=Statement("training starts from zero: V = 0, z = 0", lambda: growth(0.0), "none: V = z = 0 is a fixed point", fails=True),
         corrected=Statement(
             "it starts from z other than 0: then |V_l| = |z_l(0)| sinh(|Delta_l| t)",
             lambda: growth(1.0),
-            Verdict.HOLDS,
             "none: V is above 1; 100 times the tolerance of the run",
         ),
     ),
@@ -214,18 +204,15 @@ LATE = (
         "joma.late_ratio",
         Source(PAPER, "Theorem 4", "late times; the numbers by an independent script"),
         "joma.nonlinear_log, mu = (2, 1) to t = 40 and (2.5, 1) to t = 10, v0 = 0",
-        ("joma.nonlinear_log",),
-        printed=Statement("the ratio of ln 1/(1 - v_j/mu_j) tends to exp((mu_j^2 - mu_k^2)/2) = 4.4817", ratio, Verdict.HOLDS, SCRIPT),
+        printed=Statement("the ratio of ln 1/(1 - v_j/mu_j) tends to exp((mu_j^2 - mu_k^2)/2) = 4.4817", ratio, SCRIPT),
     ),
     Claim(
         "joma.late_correction",
         Source(PAPER, "Theorem 4", "the factor 1 + Lambda; the numbers by an independent script"),
         "joma.nonlinear_log, mu = (2, 1), v0 = 0, to t = 40; mu = (2.1, 3.2), v0 = .02, to t = 8",
-        ("joma.nonlinear_log",),
         printed=Statement(
             "Lambda = O(1/L_k): Lambda L_k tends to K(mu_k) - K(mu_j) exp((mu_k^2 - mu_j^2)/2)",
             lambda: (*correction(), *beyond_rounding()),
-            Verdict.HOLDS,
             SCRIPT,
         ),
     ),
@@ -233,11 +220,9 @@ LATE = (
         "joma.bounces",
         Source(PAPER, "Theorem 4 and Fig. 4", "random components; the numbers by an independent script, of 60 draws of its own"),
         "joma.nonlinear_log, 60 random mu in [1, 3], ten components each, from v = .05 to t = 12",
-        ("joma.nonlinear_log",),
         printed=Statement(
             "the entropy of attention falls below its end and comes back, for random mu too: as deep at any speed of all components",
             random_bounces,
-            Verdict.HOLDS,
             "four standard errors .019 of each mean of 60, together .11; a standard deviation of .15 for the largest; 100 rtol of v",
         ),
         slow=True,
@@ -246,11 +231,9 @@ LATE = (
         "joma.rest",
         Source(PAPER, "Theorem 4", "the force of a squared loss; the numbers by an independent script"),
         "joma.self_consistent, c = (.5, 1, 2, 4)",
-        ("joma.self_consistent",),
         printed=Statement(
             "components come to rest, at sqrt(W(c^2)), with the rate (1 + v^2) exp(v^2)",
             rest,
-            Verdict.HOLDS,
             "half a unit of the last printed digit; for the rate the next order of a gap of 1e-4, 30 gaps and more",
         ),
     ),

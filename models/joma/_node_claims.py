@@ -7,7 +7,7 @@ import numpy as np
 from sympy import Interval, Sum, exp, oo
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.lab.claims import Claim, Measurement, Statement, deviation
 from odesim.symbolic import IndexedBase, Param, Source, System, gradient_flow, index, over, sizes
 
 PAPER = "tian2023joma"
@@ -136,17 +136,15 @@ NODES = (
         "joma.row_sums",
         Source(PAPER, "Theorem 2", "several nodes, as on the slides of a talk"),
         "joma.linear_multinode, M = 6, K = 3, to .9 t*, beside V and logits that are trained together",
-        ("joma.linear_multinode",),
         printed=Statement(
             "V' = diag(exp(V o V / 2) 1) Delta: attention to a token is a sum of exponentials over the nodes",
             lambda: apart(mean_of_exponentials()),
-            Verdict.FAILS,
             "100 times the relative tolerance 1e-10 of the runs",
+            fails=True,
         ),
         corrected=Statement(
             "V' = diag(exp((V o V) 1 / 2)) Delta: the exponential of half the sum over the nodes",
             lambda: apart("joma.linear_multinode"),
-            Verdict.HOLDS,
             "100 times the relative tolerance 1e-10 of the runs",
         ),
     ),
@@ -154,17 +152,15 @@ NODES = (
         "joma.noise",
         Source(PAPER, "Theorem 3", "relu, and two activations more; Gaussian noise"),
         "one Euler step of joma.cluster, three clusters in four dimensions, beside sampled inputs",
-        ("joma.cluster",),
         printed=Statement(
             "theta_1 is a function of r and of the activation alone",
             same_argument,
-            Verdict.FAILS,
             "a tenth; rounding of a normal distribution",
+            fails=True,
         ),
         corrected=Statement(
             "theta_1 = int phi'(s) p((s - r)/|v|) ds and theta_2 likewise, of |v| and of the noise too, give v' and xi'",
             lambda: (*noisy(), *recorded()),
-            Verdict.HOLDS,
             "of the integrals 1000 times their own error; four standard errors of 4e5 samples, in each of five components; half a digit",
         ),
     ),

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.lab.claims import Claim, Measurement, Statement, deviation
 from odesim.models.joma._joint_claims import FINE, small
 from odesim.symbolic import Source
 
@@ -114,17 +114,15 @@ SOFTMAX = (
         "joma.queries",
         Source(PAPER, "Theorem 1", "softmax attention, several queries, a temperature"),
         "slopes of joma.joint_softmax at a random state, three queries, T = .7, eta_z = 3 eta_w; a run to t = 20",
-        ("joma.joint_softmax",),
         printed=Statement(
             "dz/dt = (r/T)(sum_k v_k v_k' - b sum_k v_k . v_k') for each query, with v' of all samples",
             lambda: logits(alike=True, by_query=False),
-            Verdict.FAILS,
             "rounding",
+            fails=True,
         ),
         corrected=Statement(
             "so it is with v' of the samples of that query, b their mean attention; sum_l z_lm of each query is constant",
             lambda: (*logits(alike=True), *conserved()),
-            Verdict.HOLDS,
             "rounding; 100 times the relative tolerance 1e-10 of the run",
         ),
     ),
@@ -132,11 +130,9 @@ SOFTMAX = (
         "joma.one_kind",
         Source(PAPER, "Theorem 1", "softmax attention: its condition on samples"),
         "slopes of joma.joint_softmax at a random state, three queries, T = .7, eta_z = 3 eta_w",
-        ("joma.joint_softmax",),
         printed=Statement(
             "dz/dt = (r/T)(sum_k v_k v_k' - b sum_k v_k . v_k'), v' of the samples of a query",
             lambda: logits(alike=True),
-            Verdict.HOLDS_WHEN,
             "rounding",
             when="samples of a query have the same tokens, whatever their classes",
             otherwise=lambda: logits(alike=False),
@@ -146,11 +142,9 @@ SOFTMAX = (
         "joma.reach",
         Source(PAPER, "Theorem 2", "its limits in numbers of double and of single precision; ours"),
         "joma.linear_softmax to t = 60 in both types; joma.linear past t*, and in the rescaled clock",
-        ("joma.linear_softmax", "joma.linear"),
         printed=Statement(
             "at v = 8.29 (double), 5.42 (single) t is t*; exp(v^2/2) overflows at 37.677, 13.321, normalised attention does not",
             lambda: (*separation(), *reached(), *overflow()),
-            Verdict.HOLDS,
             "half a digit; 5 % of v, by which v grows while 1 - t/t* falls by half; 1e-4 of a slope, ten times rtol",
         ),
     ),

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.lab.claims import Claim, Measurement, Statement, deviation
 from odesim.models.joma._joint_claims import random_block
 from odesim.symbolic import Source
 
@@ -100,12 +100,10 @@ STEPPED = (
         "joma.steps",
         Source(PAPER, "Theorem 1", "gradient descent in place of gradient flow"),
         "joma.joint_exp by Euler steps of .2 to .01 to t = 20, random data; joma.joint_linear by steps of .1",
-        ("joma.joint_exp", "joma.joint_linear"),
-        printed=Statement("gradient descent keeps z_l - 1/2 sum_k v_lk^2", steps_keep, Verdict.FAILS, "1e-4 of logits of order 1"),
+        printed=Statement("gradient descent keeps z_l - 1/2 sum_k v_lk^2", steps_keep, "1e-4 of logits of order 1", fails=True),
         corrected=Statement(
             "a step h moves it by -(h^2/2) sum_k (dv_lk/dt)^2, under linear attention by both squared steps: it drifts in proportion to h",
             lambda: (*steps_drift(), *large_steps_drift(), *linear_steps_drift()),
-            Verdict.HOLDS,
             "rounding of logits of order 1, over a drift of 1e-4 and more; a tenth of the ratio for the next order in h",
         ),
         slow=True,
@@ -114,18 +112,17 @@ STEPPED = (
         "joma.overlaps",
         Source(PAPER, "Theorem 1", "embeddings that are not orthonormal; the bound on the correlation by an independent script"),
         "the task joma_gaussian, exp attention, W and Z trained, 2000 steps of .02, cosines of 0, .02, .06",
-        ("joma.joint_exp",),
         printed=Statement(
             "z_l - 1/2 sum_k v_lk^2 is constant for embeddings as they are, with cosines of .02 to .06",
             as_of_orthonormal,
-            Verdict.FAILS,
             "finite steps: twice their error where embeddings are orthonormal",
+            fails=True,
         ),
         corrected=Statement(
             "the error grows in proportion to the cosine, the direction of the logits stays",
             direction,
-            Verdict.HOLDS,
             "finite steps; .3 of the ratio for the next order in the cosine",
         ),
+        models=("joma.joint_exp",),
     ),
 )

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.lab.claims import Claim, Measurement, Statement, deviation
 from odesim.models.joma._entropy_claims import ENTROPY
 from odesim.models.joma._joint_claims import JOINT
 from odesim.models.joma._late_claims import LATE
@@ -142,20 +142,17 @@ CLAIMS = (
         "joma.conserved_ratio",
         Source(PAPER, "Theorem 2"),
         "joma.linear, Delta = (.2, .5, -.7, .9, 1), to .9 t*",
-        ("joma.linear",),
-        printed=Statement("erf(v_l / 2) / Delta_l is the same for all l", lambda: ratios(2.0), Verdict.FAILS, SOLVER),
-        corrected=Statement("erf(v_l / sqrt 2) / Delta_l is the same for all l", lambda: ratios(np.sqrt(2)), Verdict.HOLDS, SOLVER),
+        printed=Statement("erf(v_l / 2) / Delta_l is the same for all l", lambda: ratios(2.0), SOLVER, fails=True),
+        corrected=Statement("erf(v_l / sqrt 2) / Delta_l is the same for all l", lambda: ratios(np.sqrt(2)), SOLVER),
     ),
     Claim(
         "joma.blow_up_time",
         Source(PAPER, "Theorem 2"),
         "joma.linear to 2 t*, and in the rescaled clock",
-        ("joma.linear",),
-        printed=Statement("the winner diverges as t -> infinity", lambda: reaches(2.0), Verdict.FAILS, "none: the run ends before"),
+        printed=Statement("the winner diverges as t -> infinity", lambda: reaches(2.0), "none: the run ends before", fails=True),
         corrected=Statement(
             "the winner, largest in |Delta|, diverges at t* = sqrt(pi/2) / |Delta|",
             blow_up,
-            Verdict.HOLDS,
             "1000 times the relative tolerance 1e-9 of the run",
         ),
     ),
@@ -163,56 +160,44 @@ CLAIMS = (
         "joma.losers",
         Source(PAPER, "Theorem 2"),
         "joma.linear to v = 6",
-        ("joma.linear",),
-        printed=Statement(
-            "the others end at sqrt 2 erfinv(Delta_l / |Delta_max|)", losers, Verdict.HOLDS, "2e-9 of the time is left, dv/dt is below 4"
-        ),
+        printed=Statement("the others end at sqrt 2 erfinv(Delta_l / |Delta_max|)", losers, "2e-9 of the time is left, dv/dt is below 4"),
     ),
     Claim(
         "joma.normalised_winner",
         Source(PAPER, "Theorem 2", "softmax attention"),
         "joma.linear_softmax, Delta = (.5, -2, 1), to t = 100",
-        ("joma.linear_softmax",),
-        printed=Statement("the winner diverges as t -> infinity, with slope |Delta_max|", slope, Verdict.HOLDS, SOLVER),
+        printed=Statement("the winner diverges as t -> infinity, with slope |Delta_max|", slope, SOLVER),
     ),
     Claim(
         "joma.gradient_rank",
         Source(PAPER, "Theorem 2", "several nodes; the numbers by an independent script"),
         "joma.linear_multinode, M = 40, K = 20, Delta of default_rng(0)",
-        ("joma.linear_multinode",),
-        printed=Statement("dV/dt becomes of rank one long before V", ranks, Verdict.HOLDS, "half a unit of the last digit of the table"),
+        printed=Statement("dV/dt becomes of rank one long before V", ranks, "half a unit of the last digit of the table"),
     ),
     Claim(
         "joma.rate_ratio",
         Source(PAPER, "Theorem 4"),
         "joma.nonlinear, mu = (2, 1), v(0) = 0",
-        ("joma.nonlinear",),
         printed=Statement(
-            "ln 1/(1 - v_j/mu_j) grow in the ratio exp((mu_j^2 - mu_k^2)/2)", rate_ratio, Verdict.FAILS, "1 % of the ratio 4.48"
+            "ln 1/(1 - v_j/mu_j) grow in the ratio exp((mu_j^2 - mu_k^2)/2)", rate_ratio, "1 % of the ratio 4.48", fails=True
         ),
         corrected=Statement(
-            "ln 1/(1 - v/mu) = exp(mu^2/2) t - K(mu) + o(1): the ratio is a limit",
-            delays,
-            Verdict.HOLDS,
-            "o(1) is a few times 1 - v/mu, 7e-4 for mu = 1",
+            "ln 1/(1 - v/mu) = exp(mu^2/2) t - K(mu) + o(1): the ratio is a limit", delays, "o(1) is a few times 1 - v/mu, 7e-4 for mu = 1"
         ),
     ),
     Claim(
         "joma.bounce",
         Source(PAPER, "Theorem 4 and Fig. 4", "the depths by an independent script"),
         "joma.nonlinear, mu = (m, m/2), v(0) = .01, and joma.nonlinear_log for m = .5",
-        ("joma.nonlinear", "joma.nonlinear_log"),
-        printed=Statement("the entropy of attention falls below its end and comes back", bounces, Verdict.HOLDS, "digits of the table"),
+        printed=Statement("the entropy of attention falls below its end and comes back", bounces, "digits of the table"),
     ),
     Claim(
         "joma.linear_sparsifies",
         Source(PAPER, "Theorem 2, a consequence"),
         "joma.linear, Delta > 0, from v = 0 and from a component ahead that is not salient",
-        ("joma.linear",),
         printed=Statement(
             "with linear activation attention only becomes sparser",
             lambda: falls(np.abs(DELTA), 0.0),
-            Verdict.HOLDS_WHEN,
             "rounding of sums of five terms; 1000 times the tolerance of the run",
             when="the start has the order of the saliency, as v(0) = 0",
             otherwise=lambda: falls(np.array([0.01, 0.5, 0.7, 0.9, 1.0]), [2.0, 0.0, 0.0, 0.0, 0.0]),

@@ -7,7 +7,7 @@ from scipy.integrate import solve_ivp
 from scipy.special import lambertw
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.lab.claims import Claim, Measurement, Statement, deviation
 from odesim.symbolic import Source
 
 
@@ -56,23 +56,20 @@ CLAIMS = (
         "memory.closed_form",
         Source(PAPER, "Section 3", "one associative memory, from zero"),
         "memory.softmax_regression beside the whole matrix, M = 7, five tokens",
-        ("memory.softmax_regression",),
-        Statement("columns decouple, and exp(m) + (M-1) m = 1 + M p t", columns, Verdict.HOLDS, "100 times the tolerance of both runs"),
+        printed=Statement("columns decouple, and exp(m) + (M-1) m = 1 + M p t", columns, "100 times the tolerance of both runs"),
     ),
     Claim(
         "memory.collapse",
         Source(PAPER, "Section 3", "frequent tokens first"),
         "memory.softmax_regression, ten tokens",
-        ("memory.softmax_regression",),
-        Statement("margins depend on p t alone, late as ln(M p t)", collapse, Verdict.HOLDS, "interpolation; ln ln over ln"),
+        printed=Statement("margins depend on p t alone, late as ln(M p t)", collapse, "interpolation; ln ln over ln"),
         depends=("memory.closed_form",),
     ),
     Claim(
         "memory.power_law",
         Source(PAPER, "Section 3", "tokens of a power law"),
         "memory.softmax_regression, 1000 tokens, p ~ x^-2",
-        ("memory.softmax_regression",),
-        Statement("for p ~ x^-a the loss falls as t^-(1 - 1/a)", power_law, Verdict.HOLDS, "1000 tokens, not infinitely many"),
+        printed=Statement("for p ~ x^-a the loss falls as t^-(1 - 1/a)", power_law, "1000 tokens, not infinitely many"),
         depends=("memory.closed_form",),
     ),
 )

@@ -9,7 +9,7 @@ from scipy.stats import spearmanr
 from sympy import Symbol
 
 import odesim
-from odesim.lab.claims import Claim, Mark, Measurement, Statement, Verdict, deviation
+from odesim.lab.claims import Claim, Mark, Measurement, Statement, deviation
 from odesim.models.modular._times import balanced, blow_up
 from odesim.models.modular.powers import logarithmic_mean
 from odesim.symbolic import Source
@@ -219,12 +219,8 @@ CLAIMS = (
         "modular.lottery",
         Source(HE, "Abstract", "the times are derived"),
         "modular.phases, p = 23, one neuron; 40 with 11 frequencies",
-        (PHASES,),
-        Statement(
-            "frequencies compete in each neuron, and sizes and phases at the start name the winner: that of the least t*",
-            lottery,
-            Verdict.HOLDS,
-            DIGIT,
+        printed=Statement(
+            "frequencies compete in each neuron, and sizes and phases at the start name the winner: that of the least t*", lottery, DIGIT
         ),
         depends=("modular.decoupled",),
     ),
@@ -232,11 +228,9 @@ CLAIMS = (
         "modular.decoupled",
         Source(HE, "Abstract", "gradient flow in Fourier space"),
         "the task modular, p = 23, eight neurons, 600 steps, beside modular.phases",
-        (PHASES,),
-        Statement(
+        printed=Statement(
             "while logits are small frequencies of a trained network do not see each other",
             trained,
-            Verdict.HOLDS,
             "half a recorded digit; steps of 1, to first order, and logits of .002",
         ),
     ),
@@ -244,11 +238,9 @@ CLAIMS = (
         "modular.smallest_gap",
         Source(HE, "Abstract", "phases alone"),
         "modular.phases, p = 23, 40 neurons with 11 frequencies",
-        (PHASES,),
-        Statement(
+        printed=Statement(
             "the frequency with the smallest phase gap wins",
             partial(smallest_gap, True),
-            Verdict.HOLDS_WHEN,
             "none: counts",
             "all sizes are equal; from normal weights size counts too",
             partial(smallest_gap, False),
@@ -259,11 +251,9 @@ CLAIMS = (
         "modular.aligned",
         Source(HE, "Abstract", "phase alignment, with its rate"),
         "modular.phases, p = 23, three gaps",
-        (PHASES,),
-        Statement(
+        printed=Statement(
             "phases align, psi -> 2 phi: the gap is C2 / (alpha^2 beta), and alpha / beta -> sqrt(2)",
             alignment,
-            Verdict.HOLDS,
             "a few tolerances of phases of order 1; the next order, C1 / alpha^2",
         ),
     ),
@@ -271,12 +261,8 @@ CLAIMS = (
         "modular.decay",
         Source(HE, "Abstract", "loss against weight decay, before logits are large"),
         "modular.phases, p = 23, alpha = beta = .02, D = .3",
-        (PHASES,),
-        Statement(
-            "decay leaves the frequencies with lam t* < 1, which blow up at -ln(1 - lam t*) / lam, and removes the others",
-            decay,
-            Verdict.HOLDS,
-            DIGIT,
+        printed=Statement(
+            "decay leaves the frequencies with lam t* < 1, which blow up at -ln(1 - lam t*) / lam, and removes the others", decay, DIGIT
         ),
         depends=("modular.lottery",),
     ),
@@ -284,24 +270,21 @@ CLAIMS = (
         "modular.grokking",
         Source(HE, "Abstract", "loss against weight decay, after logits are large: no System"),
         "the task modular, p = 23, 64 neurons, 60 % of the pairs, AdamW, four seeds",
-        (PHASES,),
-        Statement(
+        printed=Statement(
             "a network memorises first, and weight decay alone leads it on to the pairs that it has not seen",
             grokking,
-            Verdict.HOLDS,
             "means: three standard errors, of the deviation over six other seeds; losses: parts of ln p",
         ),
+        models=(PHASES,),
         slow=True,
     ),
     Claim(
         "modular.features",
         Source(TIAN, "Abstract", "quadratic units, all pairs"),
         "modular.energy, M = 7, twenty starts",
-        (ENERGY,),
-        Statement(
+        printed=Statement(
             "a unit climbs its energy, and the maxima are the features: one frequency, E = M/4, above the (1 - 1/M)/2 of a memorised pair",
             features,
-            Verdict.HOLDS,
             DIGIT,
             marks=(Mark("energy", Symbol("M") / 4),),
         ),
@@ -310,31 +293,27 @@ CLAIMS = (
         "modular.game",
         Source(TIAN, "Abstract", "the ascent in Fourier powers: derived"),
         "modular.energy beside modular.powers, M = 7",
-        (ENERGY, POWERS),
-        Statement("U_k' = 4 U_k (M V_k - 2E), V_k' = 4 V_k (M U_k - 2E), E = M sum_k U_k V_k", game, Verdict.HOLDS, DIGIT),
+        printed=Statement("U_k' = 4 U_k (M V_k - 2E), V_k' = 4 V_k (M U_k - 2E), E = M sum_k U_k V_k", game, DIGIT),
         depends=("modular.features",),
     ),
     Claim(
         "modular.muon",
         Source(TIAN, "Abstract", "why Muon can be effective"),
         "the task modular, p = 23, 24 neurons, by SGD and by Muon, four seeds",
-        (PHASES,),
-        Statement(
+        printed=Statement(
             "Muon makes a feature of each neuron; by SGD the loss is gone before those with a late t* are there",
             slow_neurons,
-            Verdict.HOLDS,
             "counts: three standard errors, of the deviation over eight other seeds; ranks: three deviations of ranks without a relation",
         ),
+        models=(PHASES,),
     ),
     Claim(
         "modular.winner",
         Source(TIAN, "Abstract", "which of the maxima: derived"),
         "modular.powers, M = 23, 400 starts",
-        (POWERS,),
-        Statement(
+        printed=Statement(
             "the winner has the largest logarithmic mean of U_k and V_k; the largest product or sum names it less often",
             winners,
-            Verdict.HOLDS,
             "none for the mean; three standard errors of 400 starts for the others",
         ),
         depends=("modular.game",),

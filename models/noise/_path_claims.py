@@ -6,7 +6,7 @@ import numpy as np
 from scipy.integrate import quad
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, Verdict
+from odesim.lab.claims import Claim, Measurement, Statement
 from odesim.symbolic import Source
 
 BOOK = "kloeden1992numerical"
@@ -112,20 +112,15 @@ PATH_CLAIMS = (
         "noise.euler",
         Source(BOOK, "Theorem 10.2.2", "with the weak order"),
         "noise.geometric and noise.double_well, 4,000 paths to t = 1",
-        (GEOMETRIC, WELL),
-        Statement(
-            "Euler's method has the strong order 1/2, 1 where the noise is additive, and the weak order 1", euler, Verdict.HOLDS, OF_PATHS
-        ),
+        printed=Statement("Euler's method has the strong order 1/2, 1 where the noise is additive, and the weak order 1", euler, OF_PATHS),
     ),
     Claim(
         "noise.milstein",
         Source(BOOK, "Theorem 10.3.5"),
         "noise.geometric, 4,000 paths to t = 1",
-        (GEOMETRIC,),
-        Statement(
+        printed=Statement(
             "Milstein's correction raises the order from 1/2 to 1",
             milstein,
-            Verdict.HOLDS_WHEN,
             "orders: .05, on the same paths",
             when="it is that of paths: means come no faster",
             otherwise=milstein_in_the_mean,
@@ -136,11 +131,9 @@ PATH_CLAIMS = (
         "noise.area_order",
         Source(BOOK, "Section 10.3", "double Ito integrals"),
         "noise.area, 4,000 paths to t = 1",
-        (AREA,),
-        Statement(
+        printed=Statement(
             "where channels do not commute, methods that see increments alone have order 1/2: (t h/2)^(1/2) and (t h/4)^(1/2)",
             area,
-            Verdict.HOLDS,
             "errors: .08, of the root of a mean square of 4,000; means: four standard errors",
         ),
         depends=("noise.euler",),
@@ -149,23 +142,15 @@ PATH_CLAIMS = (
         "noise.stationary",
         Source("kramers1940brownian", "large viscosity"),
         "noise.double_well, T = .25, 200,000 paths to t = 20",
-        (WELL,),
-        Statement(
-            "the density comes to exp(-V/T), so that E x^4 = E x^2 + T",
-            stationary,
-            Verdict.HOLDS,
-            "four standard errors",
-        ),
+        printed=Statement("the density comes to exp(-V/T), so that E x^4 = E x^2 + T", stationary, "four standard errors"),
     ),
     Claim(
         "noise.kramers",
         Source("kramers1940brownian", "large viscosity"),
         "noise.double_well, 200,000 paths at T = .25; mean times of passage by quadrature",
-        (WELL,),
-        Statement(
+        printed=Statement(
             "the mean from one well falls at the rate (sqrt(2)/pi) exp(-1/(4 T))",
             escape,
-            Verdict.HOLDS_WHEN,
             "rate of paths: three standard errors; exact rates: 2 T",
             when="T is far below the barrier, 1/4; at T = .25 the rate is .1872 and not .1656",
             otherwise=warm_escape,

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import expm
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, Verdict
+from odesim.lab.claims import Claim, Measurement, Statement
 from odesim.models.noise._path_claims import PATH_CLAIMS
 from odesim.symbolic import Source
 
@@ -98,8 +98,8 @@ def of_order(name: str, text: str, second: float, order: int) -> Claim:
         f"noise.{name}",
         Source("li2017stochastic", "Theorem 1"),
         "least squares with three weights, SGD by samples and the diffusion, 20,000 runs to t = 2",
-        ("noise.sgd_least_squares",),
-        Statement(text, partial(weak_order, second, order), Verdict.HOLDS, WITHIN),
+        printed=Statement(text, partial(weak_order, second, order), WITHIN),
+        models=("noise.sgd_least_squares",),
     )
 
 
@@ -109,13 +109,12 @@ CLAIMS = (
         "noise.balance",
         Source("li2017stochastic", "Theorem 1", "two linear layers"),
         "two weights in a row, 200 paths and 20,000 of SGD to t = 10",
-        ("noise.two_layer",),
-        Statement(
+        printed=Statement(
             "a^2 - b^2 of two layers, which gradient flow keeps, falls under SGD as exp(-eta int (2 r^2 + s2) dt)",
             balanced,
-            Verdict.HOLDS,
             "paths: the step; means: four standard errors and eta / 4",
         ),
+        models=("noise.two_layer",),
         slow=True,
     ),
     of_order("first_order", "SGD has the law of dX = -grad f dt + (eta Sigma)^(1/2) dW up to order eta", 0.0, 1),

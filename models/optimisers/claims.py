@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.lab.claims import Claim, Measurement, Statement, deviation
 from odesim.symbolic import Source
 
 SIGN, ADAM, STEPS, BALL, MASS, SCHULZ, MUON = (
@@ -133,48 +133,37 @@ CLAIMS = (
         "optimisers.sliding",
         Source("bernstein2018signsgd", "Algorithm 1", "two weights whose slopes are coupled"),
         "optimisers.sign, H = ((2, 1.5), (1.5, 2)), eps = 1e-4",
-        (SIGN,),
-        Statement("signs move straight until a slope is 0, and slide along it from there", sliding, Verdict.HOLDS, "ten times eps"),
+        printed=Statement("signs move straight until a slope is 0, and slide along it from there", sliding, "ten times eps"),
     ),
     Claim(
         "optimisers.one_rate",
         Source("jordan2024muon", "what the polar factor would do: derived"),
         "optimisers.sign in singular vectors of a matrix, H = 1, b = s",
-        (SIGN,),
-        Statement(
-            "all modes are learned at one rate: singular values are min(t, s_i)", partial(one_rate, 0.8), Verdict.HOLDS, "ten times eps"
-        ),
+        printed=Statement("all modes are learned at one rate: singular values are min(t, s_i)", partial(one_rate, 0.8), "ten times eps"),
     ),
     Claim(
         "optimisers.muon_rates",
         Source("jordan2024muon", "muon.py", "the steps it takes"),
         "optimisers.muon, 3 x 3, lr = .002",
-        (MUON,),
-        Statement("modes rise at rates of .68 to 1.13 of the polar factor's", muon, Verdict.HOLDS, "two steps of lr"),
+        printed=Statement("modes rise at rates of .68 to 1.13 of the polar factor's", muon, "two steps of lr"),
         depends=("optimisers.one_rate", "optimisers.orthogonal"),
     ),
     Claim(
         "optimisers.two_layers",
         Source("saxe2014exact", "what gradient descent does in the place of it"),
         "classics.deep_linear_modes, two layers from 1e-4",
-        ("classics.deep_linear_modes",),
-        Statement(
-            "gradient descent learns modes one by one, after times as 1/s_i",
-            gradient_rates,
-            Verdict.HOLDS,
-            "1000 times the tolerance of a run",
+        printed=Statement(
+            "gradient descent learns modes one by one, after times as 1/s_i", gradient_rates, "1000 times the tolerance of a run"
         ),
     ),
     Claim(
         "optimisers.orthogonal",
         Source("jordan2024muon", "muon.py", "five steps"),
         "optimisers.newton_schulz, 500 values of [.01, 1]",
-        (SCHULZ,),
-        Statement("five steps orthogonalise: singular values are 1", partial(orthogonal, False), Verdict.FAILS, "1 %"),
-        Statement(
+        printed=Statement("five steps orthogonalise: singular values are 1", partial(orthogonal, False), "1 %", fails=True),
+        corrected=Statement(
             "five steps bring them to [.68, 1.13], where they roam for ever; the cubic converges",
             partial(orthogonal, True),
-            Verdict.HOLDS,
             "half of the last digit",
         ),
     ),
@@ -182,33 +171,26 @@ CLAIMS = (
         "optimisers.adams_flow",
         Source("kingma2015adam", "Algorithm 1", "its limit of small steps: derived"),
         "optimisers.adam and optimisers.adam_steps, H = diag(1, 10)",
-        (ADAM, STEPS),
-        Statement(
-            "Adam follows a flow to first order in lr, in which curvatures of 1 and 10 are descended at one rate",
-            adams_flow,
-            Verdict.HOLDS,
-            DIGIT,
+        printed=Statement(
+            "Adam follows a flow to first order in lr, in which curvatures of 1 and 10 are descended at one rate", adams_flow, DIGIT
         ),
     ),
     Claim(
         "optimisers.constant_slope",
         Source("kingma2015adam", "Section 2.1", "the effective step"),
         "optimisers.adam and optimisers.adam_steps, H = 0",
-        (ADAM, STEPS),
-        Statement("at a slope that stays a step is lr, whatever the slope", constant_slope, Verdict.HOLDS, "eps over the slope, 1e-7"),
+        printed=Statement("at a slope that stays a step is lr, whatever the slope", constant_slope, "eps over the slope, 1e-7"),
     ),
     Claim(
         "optimisers.momentum_edge",
         Source("polyak1964methods", "the method of a heavy ball"),
         "optimisers.heavy_ball, lr = .01, mu = .9",
-        (BALL,),
-        Statement("descent is stable while lr h < 2 + 2 mu", edge, Verdict.HOLDS, "none: it has died out or grown"),
+        printed=Statement("descent is stable while lr h < 2 + 2 mu", edge, "none: it has died out or grown"),
     ),
     Claim(
         "optimisers.heavy_flow",
         Source("polyak1964methods", "the method of a heavy ball", "its limit of small steps"),
         "optimisers.heavy_ball beside optimisers.momentum, friction 1",
-        (BALL, MASS),
-        Statement("momentum is a mass with friction (1 - mu) / sqrt(lr), to order sqrt(lr)", limit, Verdict.HOLDS, "the next order"),
+        printed=Statement("momentum is a mass with friction (1 - mu) / sqrt(lr), to order sqrt(lr)", limit, "the next order"),
     ),
 )

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, Verdict
+from odesim.lab.claims import Claim, Measurement, Statement
 from odesim.symbolic import Source
 
 PAPER = "geshkovski2023mathematical"
@@ -83,18 +83,16 @@ CROWDS = (
         "particles.consensus",
         Source("criscitiello2024synchronization", "spheres", "d >= 3, exponential interactions; attention is this flow in another metric"),
         "particles.sphere, 32 tokens in three dimensions, beta = 0, .5, 1 and 2, three random starts; of beta = 4 see particles.metastable",
-        ("particles.sphere",),
-        Statement("for every beta random tokens in three dimensions become one cluster", one_cluster, Verdict.HOLDS, "none: 1 - 1e-3"),
+        printed=Statement("for every beta random tokens in three dimensions become one cluster", one_cluster, "none: 1 - 1e-3"),
+        models=("particles.sphere",),
     ),
     Claim(
         "particles.metastable",
         Source(PAPER, "eq. SA", "metastability"),
         "particles.sphere, 32 tokens in three dimensions, beta = 4 and 9, to t = 1000, three random starts",
-        ("particles.sphere",),
-        Statement(
+        printed=Statement(
             "clusters of random tokens are metastable: they live long, and longer at a lower temperature",
             long_lives,
-            Verdict.HOLDS,
             "none: tokens apart have a negative product",
         ),
         slow=True,
@@ -104,11 +102,9 @@ CROWDS = (
         "particles.many_dimensions",
         Source(PAPER, "eq. SA", "random tokens in many dimensions"),
         "particles.sphere beside particles.gamma, 32 random tokens, d = 256 and 1024, five starts, beta = 1, to t = 10",
-        ("particles.sphere", "particles.gamma"),
-        Statement(
+        printed=Statement(
             "products of random tokens follow the equation for equal ones, up to order sqrt(log d / d)",
             many_dimensions,
-            Verdict.HOLDS,
             "a third of the largest deviation; of the ratio 2, whose logarithm makes it 1.8, two standard errors of five starts",
         ),
         depends=("particles.equal_products",),
@@ -117,11 +113,9 @@ CROWDS = (
         "particles.cold_in_many_dimensions",
         Source(PAPER, "eq. SA", "random tokens in many dimensions"),
         "particles.sphere beside particles.gamma, 32 random tokens, d = 64, 256 and 1024, five starts, beta = 4, to t = 10",
-        ("particles.sphere", "particles.gamma"),
-        Statement(
+        printed=Statement(
             "at beta = 4 too: the largest distance stays below 6.6 / sqrt(d), twice the largest deviation of a product at the start",
             cold_in_many_dimensions,
-            Verdict.HOLDS,
             "10 times the relative tolerance of the runs, and half a unit of the last digit",
         ),
         slow=True,

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.spatial import ConvexHull
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, Verdict
+from odesim.lab.claims import Claim, Measurement, Statement
 from odesim.symbolic import Source
 
 PAPER, END = "geshkovski2023emergence", 10.0
@@ -76,11 +76,9 @@ LIMITS = (
         "particles.polytope",
         Source(PAPER, "Section 3", "V = I"),
         "particles.rescaled, twenty tokens in the plane, Q^T K = I and -I, to t = 10, two draws",
-        ("particles.rescaled",),
-        Statement(
+        printed=Statement(
             "rescaled tokens end on the boundary of a convex polytope with an inside",
             lambda: polytope(1.0),
-            Verdict.HOLDS_WHEN,
             "none: half of the hull; a token goes to one that leads it as exp(-t), from 2 |z| away at most; at a rate of 1 to 2 %",
             when="Q^T K is positive",
             otherwise=lambda: polytope(-1.0),
@@ -90,11 +88,9 @@ LIMITS = (
         "particles.hyperplanes",
         Source(PAPER, "Section 4", "V with a simple, positive largest eigenvalue lambda; that two of three planes are left is ours"),
         "particles.rescaled, twenty tokens in space, a V with eigenvalues 1.168 and .166 +- .255i, and V = I, to t = 10, two draws",
-        ("particles.rescaled",),
-        Statement(
+        printed=Statement(
             "rescaled tokens end on at most three parallel hyperplanes: those of the largest and the least component, and through 0",
             lambda: hyperplanes(SIMPLE),
-            Verdict.HOLDS_WHEN,
             "ten times exp(-lambda t): attention is soft for a time of 2 / lambda at first; the relative tolerance of the run",
             when="the largest eigenvalue of V is simple",
             otherwise=lambda: hyperplanes(np.eye(3)),
@@ -104,11 +100,9 @@ LIMITS = (
         "particles.boolean",
         Source(PAPER, "Section 2", "d = 1"),
         "particles.rescaled, twenty numbers of both signs, V = K = 1, Q = 1 and -1, to t = 10, two draws",
-        ("particles.rescaled",),
-        Statement(
+        printed=Statement(
             "attention becomes a matrix of ones and zeros of rank 1 or 2",
             lambda: boolean(1.0),
-            Verdict.HOLDS_WHEN,
             "exp(-exp(t)) of soft attention, below rounding; a number nears its leader at a rate of 1, to 2 %",
             when="queries and keys have one sign",
             otherwise=lambda: boolean(-1.0),

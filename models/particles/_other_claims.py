@@ -8,7 +8,7 @@ from scipy.spatial import ConvexHull
 from scipy.special import iv
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, Verdict
+from odesim.lab.claims import Claim, Measurement, Statement
 from odesim.symbolic import Source
 
 PAPER = "geshkovski2023mathematical"
@@ -67,11 +67,9 @@ OTHERS = (
         "particles.unnormalised_equations",
         Source(PAPER, "eq. USA", "equal products, two clusters, the circle"),
         "particles.unnormalised from equal products, two clusters, even tokens on a circle",
-        ("particles.unnormalised",),
-        Statement(
+        printed=Statement(
             "products: 2/n exp(beta g)(1-g)((n-1)g+1); clusters: (1-r^2) exp(beta r); mode k: k^2 I_k(beta)/beta",
             equations,
-            Verdict.HOLDS,
             "the next order of a step of 1e-4 times rates to 50, of a wave of 1e-6 over .1",
         ),
     ),
@@ -79,20 +77,15 @@ OTHERS = (
         "particles.last_rate",
         Source(PAPER, "eq. USA", "near one cluster"),
         "particles.unnormalised, beta = 1, to t = 6",
-        ("particles.unnormalised",),
-        Statement(
-            "the last differences fall as exp(-exp(beta) t)", last_rate, Verdict.HOLDS, "the next order, 1 - product itself, 2e-6 at t = 5"
-        ),
+        printed=Statement("the last differences fall as exp(-exp(beta) t)", last_rate, "the next order, 1 - product itself, 2e-6 at t = 5"),
     ),
     Claim(
         "particles.hull",
         Source("geshkovski2023emergence", "Section 3", "V = I"),
         "particles.rescaled, twenty tokens in the plane, to t = 5",
-        ("particles.rescaled",),
-        Statement(
+        printed=Statement(
             "the convex hull of the rescaled tokens never grows",
             hull,
-            Verdict.HOLDS,
             "100 times the tolerance of the run; half a unit of the last recorded digit",
         ),
     ),

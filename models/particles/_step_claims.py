@@ -9,7 +9,7 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.lab.claims import Claim, Measurement, Statement, deviation
 from odesim.symbolic import Source
 
 FINE: dict[str, Any] = {"rtol": 1e-10, "atol": 1e-13, "backend": "numpy"}
@@ -146,17 +146,15 @@ STEPS = (
         "particles.stages",
         Source("geshkovski2023emergence", "published code", "four stages of Runge and Kutta, attention held fixed"),
         "the published step and particles.rescaled, ten tokens in the plane, to t = 1",
-        ("particles.rescaled",),
-        Statement(
+        printed=Statement(
             "four stages of Runge and Kutta: a step of order 4",
             lambda: order_of(published_step, 4.0),
-            Verdict.FAILS,
             "the next order of the step",
+            fails=True,
         ),
-        Statement(
+        corrected=Statement(
             "it is Euler's, of order 1: all tokens move by the stage of one, and differences do not change",
             euler,
-            Verdict.HOLDS,
             "rounding; the next order of the step; half a unit of the last recorded digit",
         ),
     ),
@@ -164,12 +162,10 @@ STEPS = (
         "particles.exponential",
         Source("geshkovski2023emergence", "published code", "exp(tV) by the eigenvectors Phi of a symmetric V"),
         "particles.rescaled, a symmetric V in three dimensions, four and ten tokens, to t = 1.5",
-        ("particles.rescaled",),
-        Statement("exp(tV) = Phi exp(t Lambda) Phi", lambda: power(True), Verdict.FAILS, "10 times the relative tolerance of the run"),
-        Statement(
+        printed=Statement("exp(tV) = Phi exp(t Lambda) Phi", lambda: power(True), "10 times the relative tolerance of the run", fails=True),
+        corrected=Statement(
             "it is Phi exp(t Lambda) Phi^T, and exp(tV) z_i are the tokens of x_i' = sum_j A_ij V x_j",
             unscaled,
-            Verdict.HOLDS,
             "100 and 1000 times the relative tolerance 1e-10 of the runs",
         ),
     ),
@@ -177,11 +173,9 @@ STEPS = (
         "particles.projected_steps",
         Source("geshkovski2023mathematical", "published code", "Euler steps of .1"),
         "Euler steps of .1, .05 and .025 beside particles.sphere, 64 tokens in three dimensions, beta = 1, to t = 3, three starts",
-        ("particles.sphere",),
-        Statement(
+        printed=Statement(
             "Euler steps keep tokens on the sphere and follow the flow, with errors of order 1",
             lambda: sphere_steps(project=True),
-            Verdict.HOLDS_WHEN,
             "the next order of the step; rounding; half a unit of the last recorded digit",
             when="tokens are scaled back to length 1 after each step",
             otherwise=lambda: sphere_steps(project=False),

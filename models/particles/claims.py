@@ -9,7 +9,7 @@ from scipy.integrate import simpson
 from scipy.special import ive
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.lab.claims import Claim, Measurement, Statement, deviation
 from odesim.models.particles._crowd_claims import CROWDS, tokens
 from odesim.models.particles._limit_claims import LIMITS
 from odesim.models.particles._noise_claims import NOISY
@@ -141,11 +141,9 @@ CLAIMS = (
         "particles.equal_products",
         Source(PAPER, "eq. SA", "equal inner products"),
         "particles.sphere and particles.gamma, n = 6, d = 9",
-        ("particles.sphere", "particles.gamma"),
-        Statement(
+        printed=Statement(
             "equal inner products stay equal: gamma' = 2 (1-gamma)((n-1) gamma + 1) / (exp(beta (1-gamma)) + n - 1)",
             equal_products,
-            Verdict.HOLDS,
             "1000 times the relative tolerance 1e-10 of both runs",
         ),
     ),
@@ -153,19 +151,16 @@ CLAIMS = (
         "particles.times_to_merge",
         Source(PAPER, "eq. SA", "equal inner products"),
         "particles.gamma from orthogonal tokens, n = 32 and 128, to gamma = .5 and 1 - 1e-3",
-        ("particles.gamma",),
-        Statement("tokens merge at once for small beta, after exp(beta) / n for large", times_to_merge, Verdict.HOLDS, "the recorded grid"),
+        printed=Statement("tokens merge at once for small beta, after exp(beta) / n for large", times_to_merge, "the recorded grid"),
         depends=("particles.equal_products",),
     ),
     Claim(
         "particles.lifetimes",
         Source(PAPER, "eq. SA", "two clusters"),
         "particles.sphere and particles.two_clusters, from r = 0",
-        ("particles.sphere", "particles.two_clusters"),
-        Statement(
+        printed=Statement(
             "two clusters obey one equation and live for a time of order exp(beta (1 - r))",
             two_clusters,
-            Verdict.HOLDS,
             "1000 times the relative tolerance; half a unit of the last recorded digit",
         ),
     ),
@@ -173,11 +168,9 @@ CLAIMS = (
         "particles.growth",
         Source(PAPER, "eq. SA", "on the circle"),
         "particles.circle, 256 even tokens and a wave of 1e-6",
-        ("particles.circle",),
-        Statement(
+        printed=Statement(
             "the mode k of an even density grows at the rate k^2 I_k(beta) / (beta I_0(beta))",
             growth,
-            Verdict.HOLDS,
             "the amplitude of the wave; half a unit of the last recorded digit and as much",
         ),
     ),
@@ -185,11 +178,9 @@ CLAIMS = (
         "particles.on_circle",
         Source(PAPER, "eq. SA", "two dimensions"),
         "particles.sphere, d = 2, beside particles.circle, 16 tokens, beta = .5 and 4, to t = 5",
-        ("particles.sphere", "particles.circle"),
-        Statement(
+        printed=Statement(
             "in two dimensions theta_i' = -sum_j exp(beta cos(theta_i - theta_j)) sin(theta_i - theta_j) / sum_j exp(beta cos(...))",
             on_circle,
-            Verdict.HOLDS,
             "1000 times the relative tolerance of the runs",
         ),
     ),
@@ -197,11 +188,9 @@ CLAIMS = (
         "particles.one_cluster",
         Source(PAPER, "eq. SA", "clustering for n <= d"),
         "particles.sphere, n = d = 32, beta = 1, to t = 10",
-        ("particles.sphere",),
-        Statement(
+        printed=Statement(
             "tokens of one hemisphere, as n <= d random ones are, become one cluster, exponentially fast",
             one_cluster,
-            Verdict.HOLDS,
             "the next order, 1 - product itself, 2e-5 at t = 8",
         ),
     ),
@@ -209,11 +198,9 @@ CLAIMS = (
         "particles.energy",
         Source(PAPER, "eq. SA", "the interaction energy"),
         "particles.sphere, n = 12, beta = 2, V = I, V = K symmetric, and a V that turns",
-        ("particles.sphere",),
-        Statement(
+        printed=Statement(
             "the interaction energy sum_ij exp(beta <Q x_i, K x_j>) rises",
             lambda: chain(energy(np.eye(3), np.eye(3), "V = I"), energy(SYMMETRIC, SYMMETRIC, "V symmetric")),
-            Verdict.HOLDS_WHEN,
             "10 times the relative tolerance of the run; 1 % of the change, which is the integral of its rate",
             when="V is the identity, or symmetric and equal to Q^T K",
             otherwise=lambda: energy(TURN, np.eye(3), "V that turns"),

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, Verdict
+from odesim.lab.claims import Claim, Measurement, Statement
 from odesim.models.reversal._step_claims import visited
 from odesim.symbolic import Source
 
@@ -134,11 +134,9 @@ NOISE = (
         "reversal.scatter",
         Source(PAPER, "Theorem 3", "facts drawn with replacement; the numbers of one run of an independent script"),
         "descent on reversal.row, visits by the binomial law, M = 802, N = 340, eta_Y = .1 and .5",
-        ("reversal.row",),
         printed=Statement(
             "SGD with one fact a step has, in the mean over facts, the p of the law of visits",
             scattered,
-            Verdict.HOLDS,
             "four standard errors of a mean over 340 rows, and half a digit; the least p is no event of 1 in 2000",
         ),
     ),
@@ -146,11 +144,9 @@ NOISE = (
         "reversal.chains_scatter",
         Source(PAPER, "Theorem 4", "facts drawn with replacement; the numbers of one run of an independent script"),
         "descent on reversal.row, visits by the binomial law, M = 802, N = 540, eta_Y = .5",
-        ("reversal.row",),
         printed=Statement(
             "asked directly, C after A is less and less likely than by chance; in two steps it is learned",
             chains,
-            Verdict.HOLDS,
             "four standard errors of a mean over 60 rows, and half a digit",
         ),
     ),
@@ -158,11 +154,9 @@ NOISE = (
         "reversal.two_targets_scatter",
         Source(PAPER, "Theorem 4", "training triples; deviations and loss by an independent script"),
         "reversal.row, r = 2, to 1e5 t1; the task reversal on chains, drawn with replacement; the walk of two logits",
-        ("reversal.row",),
         printed=Statement(
             "each of two targets of a row tends to p = 1/2",
             two_targets_rest,
-            Verdict.HOLDS_WHEN,
             "1/(eta_Y t / N) of the flow",
             when="it is the flow; SGD goes on to scatter",
             otherwise=one_half,
@@ -170,7 +164,6 @@ NOISE = (
         corrected=Statement(
             "by SGD p scatters about 1/2 for ever, by .077, .18 and .24 for eta_Y = .1, .5, .9, and the loss is .04 to .05 above its floor",
             two_targets_scatter,
-            Verdict.HOLDS,
             "steps of the script's estimate, .005; a tenth for 56 rows of a training, which are correlated in time",
         ),
         slow=True,

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.lab.claims import Claim, Measurement, Statement, deviation
 from odesim.models.reversal.row import SYSTEM as ROW
 from odesim.symbolic import Source, descent
 
@@ -103,11 +103,9 @@ STEPS = (
         "reversal.attention",
         Source(PAPER, "Section 4", "the query is not attended to"),
         "scan_snap.full with one contextual token in each sequence, beside reversal.row, to t = 100",
-        ("scan_snap.full", "reversal.row"),
         printed=Statement(
             "with one contextual token attention does not move, dZ = 0, and each row of Y learns alone",
             attention_at_rest,
-            Verdict.HOLDS,
             "of Z rounding, of the margin 100 times the relative tolerance of the runs",
         ),
     ),
@@ -115,11 +113,9 @@ STEPS = (
         "reversal.steps",
         Source(PAPER, "Section 4", "SGD with one fact a step, each once an epoch; the losses by an independent script"),
         "descent on reversal.row by a step a visit, M = 802, eta_Y = .1, .5, .9, to 3000 epochs",
-        ("reversal.row",),
         printed=Statement(
             "the loss of SGD against epochs, and its mean p from t1 on",
             lambda: (*losses(), *means()),
-            Verdict.HOLDS,
             "half a unit of the last printed digit; a step of 340 for p near t1",
         ),
     ),
@@ -127,11 +123,9 @@ STEPS = (
         "reversal.replacement",
         Source(PAPER, "Theorem 3", "its time t, by batches of one; the shares by an independent script"),
         "descent on reversal.row, visits by the binomial law, M = 802, N = 340, c = .7",
-        ("reversal.row",),
         printed=Statement(
             "at the time t every training pair is above the bound",
             each_epoch,
-            Verdict.HOLDS_WHEN,
             "rounding of p; half a unit of the last recorded digit",
             when="each epoch has each pair once; drawn with replacement some are below",
             otherwise=with_replacement,
@@ -139,7 +133,6 @@ STEPS = (
         corrected=Statement(
             "drawn with replacement, at t1 none, .83 % and 6.2 % are below it for eta_Y = .1, .5, .9; at 5 t1 none is",
             shares,
-            Verdict.HOLDS,
             "half a unit of the last recorded digit",
         ),
     ),

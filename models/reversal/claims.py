@@ -7,7 +7,7 @@ import numpy as np
 from sympy import Symbol, log
 
 import odesim
-from odesim.lab.claims import Claim, Mark, Measurement, Statement, Verdict, deviation
+from odesim.lab.claims import Claim, Mark, Measurement, Statement, deviation
 from odesim.models.reversal._noise_claims import NOISE
 from odesim.models.reversal._sight_claims import SIGHT, embedded
 from odesim.models.reversal._step_claims import STEPS
@@ -191,11 +191,9 @@ CLAIMS = (
         "reversal.learned",
         Source(PAPER, "Theorem 3, training pairs", "the numbers by an independent script"),
         "reversal.row, M = 100, 802, 1000, 10000, from t1 to 1e6 t1",
-        ("reversal.row",),
         printed=Statement(
             "p >= 1 - (M - 1) / (2 (M eta_Y t / N)^c) for some constant c > 0, from t1 = N ln M / eta_Y on",
             learned,
-            Verdict.HOLDS,
             "half a unit of the last printed digit",
             marks=(Mark("t", Symbol("N") * log(Symbol("M")) / Symbol("eta_Y")),),
         ),
@@ -204,11 +202,9 @@ CLAIMS = (
         "reversal.constant",
         Source(PAPER, "Theorem 3", "the range of its constant"),
         "reversal.row, M = 802, from t1 to 100 t1",
-        ("reversal.row",),
         printed=Statement(
             "the bound holds with a constant c",
             lambda: every_constant(0.7),
-            Verdict.HOLDS_WHEN,
             "rounding of p",
             when="c <= 0.7505, its largest value at t1; for c below 0.698 the bound is empty there",
             otherwise=lambda: every_constant(0.8),
@@ -219,11 +215,9 @@ CLAIMS = (
         "reversal.empty_bound",
         Source(PAPER, "Theorem 3", "constants for which it says nothing; the numbers by an independent script"),
         "the bound from t1 to 5 t1, M = 802, c = .5; reversal.row, M = 100, 802, 1000, 10000, at t1",
-        ("reversal.row",),
         printed=Statement(
             "with a constant c > 0 p is bounded from below from t1 on",
             lambda: says_something(0.7),
-            Verdict.HOLDS_WHEN,
             "rounding; a bound below 0 is none",
             when="c > ln((M - 1)/2) / ln(M ln M), .698 for M = 802",
             otherwise=lambda: says_something(0.5),
@@ -231,7 +225,6 @@ CLAIMS = (
         corrected=Statement(
             "c lies between ln((M - 1)/2) / ln(M ln M), .636, .698, .703, .745 for these M, and the largest one that holds at t1",
             least_constant,
-            Verdict.HOLDS,
             "half a unit of the last recorded digit; 1e-9 of a root",
         ),
         depends=("reversal.learned",),
@@ -240,19 +233,16 @@ CLAIMS = (
         "reversal.rate",
         Source(PAPER, "Theorem 3", "the decay of 1 - p"),
         "reversal.row, M = 802, to 100 t1",
-        ("reversal.row",),
-        printed=Statement("1 - p decays as a power of t: it tends to N / (eta_Y t)", rate, Verdict.HOLDS, "three printed digits"),
+        printed=Statement("1 - p decays as a power of t: it tends to N / (eta_Y t)", rate, "three printed digits"),
         depends=("reversal.attention",),
     ),
     Claim(
         "reversal.test_pairs",
         Source(PAPER, "Theorem 3, test pairs"),
         "reversal.full at its defaults, to t = 10000",
-        ("reversal.full",),
         printed=Statement(
             "the reversed pair has p <= 1/M: with equality, for all time, while the pair itself is learned",
             reversed_pairs,
-            Verdict.HOLDS,
             "rounding of the softmax of zeros; 10 times the tolerance of the run",
         ),
     ),
@@ -260,12 +250,8 @@ CLAIMS = (
         "reversal.chain_of_thought",
         Source(PAPER, "Theorem 4", "the numbers by an independent script"),
         "reversal.row, M = 802, N = 540, eta_Y = .5",
-        ("reversal.row",),
         printed=Statement(
-            "A -> B and B -> C are learned, A ~> C stays below 1/M: only two steps in a row give C",
-            chains,
-            Verdict.HOLDS,
-            "printed digits of the table",
+            "A -> B and B -> C are learned, A ~> C stays below 1/M: only two steps in a row give C", chains, "printed digits of the table"
         ),
         depends=("reversal.test_pairs",),
     ),
@@ -273,11 +259,9 @@ CLAIMS = (
         "reversal.two_targets",
         Source(PAPER, "Theorem 4", "training triples; the numbers by an independent script"),
         "reversal.row, r = 2, M = 802",
-        ("reversal.row",),
         printed=Statement(
             "a row that is trained on two targets gives each p -> 1/2, since the relation is not seen",
             two_targets,
-            Verdict.HOLDS,
             "printed digits of the table",
             marks=(Mark("p_target", 1 / Symbol("r")),),
         ),
@@ -286,18 +270,15 @@ CLAIMS = (
         "reversal.loss",
         Source(PAPER, "Section 4", "the losses by an independent script"),
         "reversal.row, M = 802, N = 340, eta_Y = .1, .5, .9",
-        ("reversal.row",),
-        printed=Statement("the loss against epochs", losses, Verdict.HOLDS, "half a unit of the last printed digit"),
+        printed=Statement("the loss against epochs", losses, "half a unit of the last printed digit"),
     ),
     Claim(
         "reversal.embeddings",
         Source(PAPER, "Section 3", "in the limit of large d"),
         "reversal.bilinear, four draws of the embeddings at d = 20 and 400, one of ten directions held out",
-        ("reversal.bilinear",),
         printed=Statement(
             "held(t) / held(0) >= (L(t) / L(0))^eps, with an eps that tends to 0 as d grows, here at least as 1/sqrt(d)",
             held_out,
-            Verdict.HOLDS,
             "none; L has to fall by 100 for ln L to be well above its constant",
         ),
         slow=True,

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.lab.claims import Claim, Measurement, Statement, deviation
 from odesim.models.scan_snap._snap_claims import FINE, PAPER
 from odesim.symbolic import Source
 
@@ -55,17 +55,15 @@ OVERLAP = (
         "scan_snap.weak_overlap",
         Source(PAPER, "Assumption 2", "on the data of its own Fig. 4, Syn-Small"),
         "scan_snap.reduced at its defaults, and with two random tables of three classes without a distinct token, to t = 100",
-        ("scan_snap.reduced",),
         printed=Statement(
             "contexts overlap weakly: eigenvalues of E = F^T F - I are below 1/K in size, and 6 / sqrt(M) at least",
             assumed,
-            Verdict.FAILS,
             "rounding",
+            fails=True,
         ),
         corrected=Statement(
             "those of Syn-Small are -.722 and .722, where 1/K is .5 and 6 / sqrt(M) is 1.03, and .199964 at t = 100; xi >= 0 needs none",
             any_overlap,
-            Verdict.HOLDS,
             "half a unit of the last digit; rounding",
         ),
     ),

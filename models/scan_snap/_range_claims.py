@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, Verdict
+from odesim.lab.claims import Claim, Measurement, Statement
 from odesim.models.scan_snap._snap_claims import FINE, PAPER
 from odesim.models.scan_snap.decoder import SYSTEM as ALONE
 from odesim.models.scan_snap.symmetric import SYSTEM as SYMMETRIC
@@ -152,11 +152,9 @@ RANGE = (
         "scan_snap.plain_loss",
         Source(PAPER, "Lemma 5", "its loss, under plain gradients"),
         "scan_snap.symmetric beside scan_snap.decoder to 4 K ln M, M = 1000",
-        ("scan_snap.symmetric", "scan_snap.decoder"),
         printed=Statement(
             "the loss is ln(1 + (M - 1) exp(-u)) under plain gradients too",
             lambda: plain_loss(1, 0.6),
-            Verdict.HOLDS_WHEN,
             "1e-3: of order 1/M",
             when="classes overlap weakly, here by .086; Syn-Small, with .72, is off by .09",
             otherwise=lambda: plain_loss(10, 1.0),
@@ -166,12 +164,10 @@ RANGE = (
         "scan_snap.growth_on_data",
         Source(PAPER, "Theorem 4", "its exponent, on data of several classes"),
         "scan_snap.reduced_symmetric, ten classes with a common token each, overlap eps0 = .01, near t = 2000",
-        ("scan_snap.reduced_symmetric",),
-        printed=Statement("B grows as 1/4 ln Gamma", quarter, Verdict.FAILS, "terms of order eps0 and C0 / Gamma, 3 %"),
+        printed=Statement("B grows as 1/4 ln Gamma", quarter, "terms of order eps0 and C0 / Gamma, 3 %", fails=True),
         corrected=Statement(
             "dB / d ln Gamma = 1 / (4 (k_m + sum_l f_l^4)), l over the distinct tokens of a class",
             less_than_a_quarter,
-            Verdict.HOLDS,
             "terms of order eps0 and C0 / Gamma, 3 %",
         ),
     ),
@@ -179,26 +175,20 @@ RANGE = (
         "scan_snap.speed_in_time",
         Source(PAPER, "Theorem 1", "the ratios by an independent script"),
         "scan_snap.reduced_symmetric against scan_snap.symmetric from the start to 4 K ln M, M = 34 ... 10000",
-        ("scan_snap.reduced_symmetric", "scan_snap.symmetric"),
         printed=Statement(
-            "plain gradients move attention by a constant factor less", constant_push, Verdict.FAILS, "a tenth: terms of higher order"
+            "plain gradients move attention by a constant factor less", constant_push, "a tenth: terms of higher order", fails=True
         ),
         corrected=Statement(
-            "by M beta less at first, about 1.5 M; the factor falls from K ln M to 4 K ln M",
-            pushes,
-            Verdict.HOLDS,
-            "terms of order t; half a digit",
+            "by M beta less at first, about 1.5 M; the factor falls from K ln M to 4 K ln M", pushes, "terms of order t; half a digit"
         ),
     ),
     Claim(
         "scan_snap.large_steps",
         Source(PAPER, "Lemma 5 and Fig. 8", "large learning rates; the numbers by an independent program"),
         "descent on scan_snap.decoder by steps of 1, M = 1000, eta_Y = 1 ... 20",
-        ("scan_snap.decoder",),
         printed=Statement(
             "h is close to h* of the steps",
             lambda: follows(4.0, 60),
-            Verdict.HOLDS_WHEN,
             "2 % of M h*",
             when="eta_Y is below ln M",
             otherwise=lambda: follows(20.0, 60),
@@ -206,7 +196,6 @@ RANGE = (
         corrected=Statement(
             "at eta_Y = 20 one step overshoots to M h* = 20, where it stays; M h is 14 after 60",
             overshoots,
-            Verdict.HOLDS,
             "half a unit of the last digit; rounding",
         ),
     ),
@@ -214,11 +203,9 @@ RANGE = (
         "scan_snap.momentum",
         Source(PAPER, "Fig. 4", "its optimizer, momentum .9; ours"),
         "descent on scan_snap.symmetric, 100 / eta steps with momentum .9, beside its flow to steps / (1 - .9)",
-        ("scan_snap.symmetric",),
         printed=Statement(
             "a training with momentum is the gradient flow at t = steps / (1 - momentum)",
             tends_to_the_flow,
-            Verdict.HOLDS_WHEN,
             "the next order in eta: an eighth of the order's 2, and three times the error of the limit; 5 % at eta = 1",
             when="eta tends to 0, to the first order",
             otherwise=at_once,
@@ -226,7 +213,6 @@ RANGE = (
         corrected=Statement(
             "at eta = 1 the winner has .1623 of attention after 100 steps, and .1154 along the flow",
             both_at_once,
-            Verdict.HOLDS,
             "half a unit of the last digit",
         ),
         slow=True,

@@ -7,7 +7,7 @@ import numpy as np
 from sympy import LambertW, Symbol
 
 import odesim
-from odesim.lab.claims import Claim, Mark, Measurement, Statement, Verdict, deviation
+from odesim.lab.claims import Claim, Mark, Measurement, Statement, deviation
 from odesim.symbolic import Source
 
 PAPER = "tian2023scan"
@@ -178,19 +178,12 @@ SNAP = (
         "scan_snap.strength",
         Source(PAPER, "Theorem 4, eqs. 14 and 129-131"),
         "scan_snap.theorem4, C0 = 1, 2, .3, .1",
-        ("scan_snap.theorem4",),
         printed=Statement(
-            "B = 1/4 ln(C0 + 4 Gamma)",
-            lambda: strength(1.0, True),
-            Verdict.HOLDS_WHEN,
-            SOLVER,
-            when="C0 = 1",
-            otherwise=lambda: strength(2.0, True),
+            "B = 1/4 ln(C0 + 4 Gamma)", lambda: strength(1.0, True), SOLVER, when="C0 = 1", otherwise=lambda: strength(2.0, True)
         ),
         corrected=Statement(
             "B = 1/4 ln(1 + 4 Gamma/C0): the printed one is off by 1/4 ln C0, .3010 at C0 = .3",
             lambda: (*strength(2.0, False), *strength(0.1, False), *off_by()),
-            Verdict.HOLDS,
             SOLVER + "; half a unit of the last digit",
         ),
     ),
@@ -198,14 +191,10 @@ SNAP = (
         "scan_snap.many_classes",
         Source(PAPER, "Theorem 4, eq. 14", "C0 = 1 / (K eps0^2); the numbers by an independent program"),
         "scan_snap.reduced_symmetric, ten classes, a distinct token each and a common one, overlap eps0 = .01",
-        ("scan_snap.reduced_symmetric",),
-        printed=Statement(
-            "B = 1/4 ln(1 + 4 Gamma/C0) on such data", lambda: many_classes(False), Verdict.FAILS, "terms of order eps0, 6e-3"
-        ),
+        printed=Statement("B = 1/4 ln(1 + 4 Gamma/C0) on such data", lambda: many_classes(False), "terms of order eps0, 6e-3", fails=True),
         corrected=Statement(
             "B = ln(1 + 4 (k_m + 1)(K - 1) eps0^2 Gamma/K) / (4 (k_m + 1)), k_m classes to a query",
             lambda: many_classes(True),
-            Verdict.HOLDS,
             "terms of order eps0; the last recorded digit",
         ),
         depends=("scan_snap.strength",),
@@ -214,11 +203,9 @@ SNAP = (
         "scan_snap.common_speed",
         Source(PAPER, "Theorem 4, eq. 13", "the ratios by an independent program"),
         "scan_snap.reduced_symmetric, two, three and ten classes, a distinct token each and a common one, overlap .01 to .05",
-        ("scan_snap.reduced_symmetric",),
         printed=Statement(
             "the logit of the common token falls as fast as B rises",
             lambda: pushes("own"),
-            Verdict.HOLDS_WHEN,
             "terms of order eps0 = .01",
             when="every class has a query of its own",
             otherwise=lambda: pushes("shared"),
@@ -226,7 +213,6 @@ SNAP = (
         corrected=Statement(
             "it falls k_m (1 - f_c^2) times as fast, k_m classes to a query: 1.97 for two of one query, 2.92 for three, 9.92 for ten",
             pushed,
-            Verdict.HOLDS,
             SOLVER + "; half a unit of the last recorded digit",
         ),
     ),
@@ -234,18 +220,16 @@ SNAP = (
         "scan_snap.snap_time",
         Source(PAPER, "Theorem 4"),
         "scan_snap.theorem4, eta_Y = eta_Z = 1, 4",
-        ("scan_snap.theorem4",),
         printed=Statement(
             "attention snaps at t0 = 2 (1 + w1) K ln M / eta_Y",
             lambda: snap(False),
-            Verdict.FAILS,
             "1e-9 of an event",
             marks=(Mark("t", 2 * CROSSING * Symbol("K") / Symbol("eta_Y")),),
+            fails=True,
         ),
         corrected=Statement(
             "t0 = (2 (M - 1) u - 1) K / (M eta_Y) with exp(u) = (M - 1) u: 1/M less",
             lambda: snap(True),
-            Verdict.HOLDS,
             "events are located to 1e-9",
             marks=(Mark("t", (2 * (1 - 1 / Symbol("M")) * CROSSING - 1 / Symbol("M")) * Symbol("K") / Symbol("eta_Y")),),
         ),
@@ -254,11 +238,9 @@ SNAP = (
         "scan_snap.snap_level",
         Source(PAPER, "Theorem 4 and Fig. 9", "the numbers by an independent program"),
         "scan_snap.theorem4, eta_Y = eta_Z = .5, 1, 2, 4, 8, M = 10000; eta_Y = 10 eta_Z, M = 100",
-        ("scan_snap.theorem4",),
         printed=Statement(
             "at t0 B depends on K, M, C0 and eta_Y/eta_Z alone",
             lambda: (*level(), *other_rates()),
-            Verdict.HOLDS,
             "the last recorded digit; 1000 times the relative tolerance 1e-10 of the run where it is read between steps",
         ),
     ),
@@ -266,17 +248,15 @@ SNAP = (
         "scan_snap.snap_formula",
         Source(PAPER, "Theorem 4, eq. 131", "at the time t0 from which it is stated; the numbers by an independent program"),
         "scan_snap.theorem4 at its defaults, at the snap",
-        ("scan_snap.theorem4",),
         printed=Statement(
             "at t0, u = ln(M eta_Y t/K) and B = 1/4 ln(1 + 2 K (eta_Z/eta_Y) ((M-1)/M)^2 u^2 / C0)",
             late_at_the_snap,
-            Verdict.FAILS,
             "of order 1/M",
+            fails=True,
         ),
         corrected=Statement(
             "at t0 itself ln(M eta_Y t/K) is above u by ln 2: the formula has 1.4313 where B is 1.4025",
             above_at_the_snap,
-            Verdict.HOLDS,
             "half a unit of the last recorded digit; of order 1/M",
         ),
         depends=("scan_snap.decoder_solution", "scan_snap.strength"),
@@ -285,11 +265,9 @@ SNAP = (
         "scan_snap.scanning",
         Source(PAPER, "Theorem 4"),
         "scan_snap.theorem4, M = 10000, t = 4, 8, ln M",
-        ("scan_snap.theorem4",),
         printed=Statement(
             "for t <= K ln M / eta_Y, u = eta_Y t/K and B = 1/4 ln(1 + 2 K (eta_Z/eta_Y) ((M-1)/M)^2 (eta_Y t/K)^2 / C0) grows as ln t",
             lambda: regime(EARLY, scanning, 0.032),
-            Verdict.HOLDS,
             "the error of the approximation: .0006, .0148, .0315",
         ),
         depends=("scan_snap.snap_formula",),
@@ -298,11 +276,9 @@ SNAP = (
         "scan_snap.snapped",
         Source(PAPER, "Theorem 4"),
         "scan_snap.theorem4, M = 10000, t = 25.4 ... 1000",
-        ("scan_snap.theorem4",),
         printed=Statement(
             "for t >= t0, u = ln(M eta_Y t/K) and B = 1/4 ln(1 + 2 K (eta_Z/eta_Y) ((M-1)/M)^2 ln(M eta_Y t/K)^2 / C0)",
             lambda: regime(MIDDLE, snapped, 0.026),
-            Verdict.HOLDS,
             "the error of the approximation: .0257, .0114, .0053, .0005",
         ),
         depends=("scan_snap.snap_formula",),
@@ -311,11 +287,9 @@ SNAP = (
         "scan_snap.late",
         Source(PAPER, "Theorem 4"),
         "scan_snap.theorem4, M = 10000, t = 1e3 ... 1e12",
-        ("scan_snap.theorem4",),
         printed=Statement(
             "for large t, B = 1/2 ln ln(M eta_Y t/K) + 1/4 ln(2 K eta_Z / (eta_Y C0))",
             lambda: regime(LATE, late, 3e-4),
-            Verdict.HOLDS,
             "the error of the approximation, at most 2e-4",
         ),
         depends=("scan_snap.snapped",),

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, Verdict
+from odesim.lab.claims import Claim, Measurement, Statement
 from odesim.symbolic import Source
 
 PAPER = "tian2023scan"
@@ -63,42 +63,34 @@ SPEED = (
         "scan_snap.reduced_limit",
         Source(PAPER, "Theorem 1 and Lemma 4", "the numbers by an independent script"),
         "scan_snap.reduced against scan_snap.full_decorrelated to t = 300, eta_Z/eta_Y = .3, .03, .003",
-        ("scan_snap.reduced", "scan_snap.full_decorrelated"),
-        printed=Statement(
-            "the reduced flow is the limit of the decorrelated one, off by O(eta_Z/eta_Y)", limit, Verdict.HOLDS, "the last recorded digit"
-        ),
+        printed=Statement("the reduced flow is the limit of the decorrelated one, off by O(eta_Z/eta_Y)", limit, "the last recorded digit"),
     ),
     Claim(
         "scan_snap.reduced_speed",
         Source(PAPER, "Theorem 1", "the ratios by an independent script"),
         "scan_snap.reduced_symmetric against scan_snap.symmetric, M = 36 ... 10000",
-        ("scan_snap.reduced_symmetric", "scan_snap.symmetric"),
         printed=Statement(
             "the reduced flow describes attention under plain gradients",
             lambda: push(True),
-            Verdict.FAILS,
             "a tenth: terms of higher order in the overlap",
+            fails=True,
         ),
-        corrected=Statement(
-            "it moves common tokens faster, by a factor that grows with M", lambda: push(False), Verdict.HOLDS, "three printed digits"
-        ),
+        corrected=Statement("it moves common tokens faster, by a factor that grows with M", lambda: push(False), "three printed digits"),
         depends=("scan_snap.reduced_limit",),
     ),
     Claim(
         "scan_snap.plain_gradients",
         Source(PAPER, "Lemma 5, Remark 1", "the ratios by an independent script"),
         "scan_snap.full against scan_snap.full_decorrelated at t = 2 ln M, M = 36 and 1000",
-        ("scan_snap.full", "scan_snap.full_decorrelated"),
         printed=Statement(
             "plain gradients are decorrelated ones at a smaller learning rate, by 1 - rho of the classes alone",
             lambda: slowed(True),
-            Verdict.FAILS,
             "a tenth: rho does not depend on M",
+            fails=True,
         ),
         corrected=Statement(
             "attention falls behind by a factor that grows with M: the sum of zeta_n that has to vanish does so for K = M alone",
             lambda: slowed(False),
-            Verdict.HOLDS,
             "the last recorded digit",
         ),
     ),

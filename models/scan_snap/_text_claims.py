@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, Verdict
+from odesim.lab.claims import Claim, Measurement, Statement
 from odesim.models.static._sink_claims import even
 from odesim.symbolic import Source
 
@@ -65,14 +65,13 @@ TEXT_CLAIMS = (
         "scan_snap.sinks_on_text",
         Source("xiao2024efficient", "attention sinks", "of far larger models; even attention as the null is ours"),
         RUN,
-        ("scan_snap.full",),
-        Statement("some heads give the first token much more than even attention does", sink, Verdict.FAILS, "none"),
-        Statement(
+        printed=Statement("some heads give the first token much more than even attention does", sink, "none", fails=True),
+        corrected=Statement(
             "at this size no head gives it more, the mean of all .75 of that, the sharp one half",
             no_sink,
-            Verdict.HOLDS,
             "half the difference between heads before training, .05; a mean of 18 heads has a standard error of .03",
         ),
+        models=("scan_snap.full",),
         slow=True,
         depends=("static.heavy_hitters",),
     ),
@@ -80,14 +79,13 @@ TEXT_CLAIMS = (
         "scan_snap.sparse_on_text",
         Source("zhang2023h2o", "sparsity of attention", "entries below .01 of their row's largest, of far larger models"),
         RUN,
-        ("scan_snap.full",),
-        Statement("over .95 of the entries are small", sparse, Verdict.FAILS, "none"),
-        Statement(
+        printed=Statement("over .95 of the entries are small", sparse, "none", fails=True),
+        corrected=Statement(
             "at this size .85 to .90 are in one head of the lowest layer in most seeds, at most .65 in every other head",
             one_head,
-            Verdict.HOLDS,
             "the range of seeds, ours and another program's; none for the others",
         ),
+        models=("scan_snap.full",),
         slow=True,
     ),
 )

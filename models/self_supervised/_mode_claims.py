@@ -9,7 +9,7 @@ from scipy.integrate import cumulative_trapezoid, quad
 from sympy import Symbol, sqrt
 
 import odesim
-from odesim.lab.claims import Claim, Mark, Measurement, Statement, Verdict, deviation
+from odesim.lab.claims import Claim, Mark, Measurement, Statement, deviation
 from odesim.models.self_supervised._parabola import rest_points
 from odesim.symbolic import Source
 
@@ -136,19 +136,16 @@ MODE_CLAIMS = (
         "self_supervised.integral",
         Source(PAPER, "eq. 14"),
         "self_supervised.modes, three modes off the parabola, alpha = 1.7",
-        (MODES,),
-        Statement("s = p^2/alpha + exp(-2 eta t) c with c = p(0)^2/alpha - s(0)", partial(integral, 1.0), Verdict.FAILS, DIGITS),
-        Statement("s = p^2/alpha + exp(-2 eta t) c with c = s(0) - p(0)^2/alpha", partial(integral, -1.0), Verdict.HOLDS, DIGITS),
+        printed=Statement("s = p^2/alpha + exp(-2 eta t) c with c = p(0)^2/alpha - s(0)", partial(integral, 1.0), DIGITS, fails=True),
+        corrected=Statement("s = p^2/alpha + exp(-2 eta t) c with c = s(0) - p(0)^2/alpha", partial(integral, -1.0), DIGITS),
     ),
     Claim(
         "self_supervised.collapse",
         Source(PAPER, "Section 3.2", "below eq. 16"),
         f"{ONE}; from p = .6, s = .5, eta = .2 to .25",
-        (MODES,),
-        Statement(
+        printed=Statement(
             "above eta = 1/(4 (1 + sigma2)) collapse is unavoidable, below it p+ is stable",
             collapse,
-            Verdict.HOLDS,
             LAST,
             marks=(Mark("p", (1 + sqrt(1 - 4 * (1 + Symbol("sigma2")) * Symbol("eta"))) / (2 + 2 * Symbol("sigma2"))),),
         ),
@@ -157,11 +154,9 @@ MODE_CLAIMS = (
         "self_supervised.basin",
         Source(PAPER, "Section 3.2", "below eq. 16"),
         ONE,
-        (MODES,),
-        Statement(
+        printed=Statement(
             "modes with p(0) < p- collapse, those with p(0) > p- are learned",
             on_the_parabola,
-            Verdict.HOLDS_WHEN,
             "rest states: 1e-6, as times are finite; times: 1e-6",
             when="they start on the parabola s = p^2/alpha; off it the edge is a curve, and s counts too",
             otherwise=partial(basin, ((0.01, 0.3), (0.01, 0.02), (0.02, 0.001))),
@@ -172,50 +167,33 @@ MODE_CLAIMS = (
         "self_supervised.no_decay",
         Source(PAPER, "Section 3.2", "no weight decay"),
         "self_supervised.modes, eta = 0, starts above the parabola",
-        (MODES,),
-        Statement(
-            "p -> 1/(1 + sigma2) and s -> s(0) + (p(end)^2 - p(0)^2)/alpha from every start s(0) > p(0)^2/alpha",
-            without_decay,
-            Verdict.HOLDS,
-            LAST,
+        printed=Statement(
+            "p -> 1/(1 + sigma2) and s -> s(0) + (p(end)^2 - p(0)^2)/alpha from every start s(0) > p(0)^2/alpha", without_decay, LAST
         ),
     ),
     Claim(
         "self_supervised.fast_predictor",
         Source(PAPER, "Section 3.2", "observations 1 and 2"),
         "self_supervised.modes, alpha = .2, 1 and 5",
-        (MODES,),
-        Statement(
-            "a faster predictor saves starts that collapse, but learns a smaller s: p+^2/alpha",
-            fast_predictor,
-            Verdict.HOLDS,
-            LAST,
-        ),
+        printed=Statement("a faster predictor saves starts that collapse, but learns a smaller s: p+^2/alpha", fast_predictor, LAST),
         depends=("self_supervised.basin",),
     ),
     Claim(
         "self_supervised.moving_average",
         Source(PAPER, "Section 3.2", "observation 9"),
         "self_supervised.modes_ema, beta = .4, beside self_supervised.modes",
-        (EMA, MODES),
-        Statement("a moving average makes learning slower and ends at the same p+ and s", averaged, Verdict.HOLDS, LAST),
+        printed=Statement("a moving average makes learning slower and ends at the same p+ and s", averaged, LAST),
     ),
     Claim(
         "self_supervised.target",
         Source(PAPER, "eq. 15"),
         "self_supervised.modes_ema, one mode on the parabola, tau(0) = 0",
-        (EMA,),
-        Statement(
-            "tau(t) = beta exp(-beta t) int p exp(beta t') dt' / p(t)", target, Verdict.HOLDS, "of the trapezoidal rule with steps of .005"
-        ),
+        printed=Statement("tau(t) = beta exp(-beta t) int p exp(beta t') dt' / p(t)", target, "of the trapezoidal rule with steps of .005"),
     ),
     Claim(
         "self_supervised.direct_pred_modes",
         Source(PAPER, "Section 4", "eq. 18 in the form of the paper's code"),
         "self_supervised.direct_pred, three modes and two",
-        (DIRECT,),
-        Statement(
-            "a predictor that is set learns all modes to p+, and small ones, which collapse else, by eps", direct, Verdict.HOLDS, LAST
-        ),
+        printed=Statement("a predictor that is set learns all modes to p+, and small ones, which collapse else, by eps", direct, LAST),
     ),
 )

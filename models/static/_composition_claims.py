@@ -10,7 +10,7 @@ from itertools import combinations, islice, product
 
 import numpy as np
 
-from odesim.lab.claims import Claim, Measurement, Statement, Verdict
+from odesim.lab.claims import Claim, Measurement, Statement
 from odesim.symbolic import Source
 
 EXACT = {(2, 0): 1 / 2, (2, 1): 1 / 4, (3, 0): 2 / 3, (3, 3): 19 / 81, (3, 4): 11 / 81}
@@ -70,11 +70,9 @@ COMPOSITION = Claim(
     "static.composition",
     Source("peng2024limitations", "Theorem 1", "wording recalled; the least errors by enumeration"),
     "all tables of two entries and of three, all sets of up to eight messages",
-    (),
-    Statement(
+    printed=Statement(
         "one layer with H (d + 1) p < n log n errs on g(f(x)), with a chance of at least 1/3 - H (d + 1) p / (3 n log n)",
         lambda: (*told_in_few_bits(), *of_a_layer()),
-        Verdict.HOLDS,
         "exact counts; rounding",
     ),
 )

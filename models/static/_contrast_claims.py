@@ -13,7 +13,7 @@ from itertools import product
 
 import numpy as np
 
-from odesim.lab.claims import Claim, Measurement, Statement, Verdict
+from odesim.lab.claims import Claim, Measurement, Statement
 from odesim.symbolic import Source
 
 D, K, B, WIDTH = 50, 10, 256, 100
@@ -125,17 +125,15 @@ CONTRAST = Claim(
     "static.contrastive_networks",
     Source("saunshi2022understanding", "the hypercube", "losses and accuracies of networks; temperature 1, batches of 256"),
     "50 signs, 10 of them for the label; linear maps and networks of 100 relu by Adam",
-    (),
-    Statement(
+    printed=Statement(
         "a network that is trained to a low contrastive loss is worse for the task than a linear map, by 20 percent",
         network_is_worse,
-        Verdict.FAILS,
         "none: the printed difference is 25",
+        fails=True,
     ),
-    Statement(
+    corrected=Statement(
         "the right signs and others have one loss; trained to it, a network and a linear map both find the right ones",
         networks_are_alike,
-        Verdict.HOLDS,
         "what a fit to 2000 inputs turns, .025; a coin's four standard errors; .06, twice what networks lack in another program; batches",
     ),
     slow=True,

@@ -14,7 +14,7 @@ from itertools import product
 
 import numpy as np
 
-from odesim.lab.claims import Claim, Measurement, Statement, Verdict
+from odesim.lab.claims import Claim, Measurement, Statement
 from odesim.symbolic import Source
 
 SLOTS, VALUES, FACTS = 4, 3, 5
@@ -114,11 +114,9 @@ FACT_CLAIM = Claim(
     "static.hallucination",
     Source("kalai2024calibrated", "Corollary 1", "level sets of the model; facts alike"),
     "all 1024 draws of five facts of four; a thousand facts by formula",
-    (),
-    Statement(
+    printed=Statement(
         "g(H) >= MF - Mis - 3 |Facts| / (d |H|) - sqrt(6 ln(6/d) / n): a calibrated model makes facts up",
         lambda: (*inequality(), *constants(), *says_something(1000)),
-        Verdict.HOLDS_WHEN,
         "exact counts; half a unit of the last recorded digit",
         when="there are hundreds of facts; of a hundred the bound is below 0 and says nothing",
         otherwise=lambda: says_something(100),

@@ -15,7 +15,7 @@ from math import comb
 import numpy as np
 from scipy.stats import binom
 
-from odesim.lab.claims import Claim, Measurement, Statement, Verdict
+from odesim.lab.claims import Claim, Measurement, Statement
 from odesim.symbolic import Source
 
 PLACES = (16, 64, 256, 1024, 4096, 16384)
@@ -165,23 +165,17 @@ LEARNING = (
         "static.sample_size",
         Source("edelman2022inductive", "sparse functions of few places", "one place, the gradient of even attention"),
         "exact chances, T = 16 to 16384 places, three levels of noise",
-        (),
-        Statement(
-            "attention finds one place among T from samples of order ln T",
-            logarithmic,
-            Verdict.HOLDS,
-            "whole numbers; four standard errors",
+        printed=Statement(
+            "attention finds one place among T from samples of order ln T", logarithmic, "whole numbers; four standard errors"
         ),
     ),
     Claim(
         "static.parity_samples",
         Source("edelman2022inductive", "sparse functions of few places", "parities of s places"),
         "drawn samples of ten signs, parities of two and of three",
-        (),
-        Statement(
+        printed=Statement(
             "a parity of s places among T is fixed by order s ln T samples: with m of them (C(T, s) - 1) / 2^m others agree",
             of_parities,
-            Verdict.HOLDS,
             "four standard errors; half a digit; 1/T",
         ),
     ),
@@ -189,11 +183,9 @@ LEARNING = (
         "static.random_labels",
         Source("zhang2017understanding", "Theorem 1 and Section 2", "random labels, a small network"),
         "a construction with 2n + d weights; Adam on 256 points, twelve seeds",
-        (),
-        Statement(
+        printed=Statement(
             "2n + d weights fit any labels of n points, and training fits random labels to the last one",
             memorised,
-            Verdict.HOLDS,
             "rounding; four standard errors of means of twelve seeds",
         ),
     ),

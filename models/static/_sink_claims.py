@@ -9,7 +9,7 @@ from math import ceil
 
 import numpy as np
 
-from odesim.lab.claims import Claim, Measurement, Statement, Verdict
+from odesim.lab.claims import Claim, Measurement, Statement
 from odesim.symbolic import Source
 
 T = 35
@@ -52,12 +52,10 @@ SINKS = Claim(
     "static.heavy_hitters",
     Source("zhang2023h2o", "accumulated attention", "keys that get most of it"),
     "even causal attention of 35 to 10,000 keys; 2000 draws of random scores",
-    (),
-    Statement("a fifth of the keys with half of all attention are those that matter", matter, Verdict.FAILS, "a tenth of the share"),
-    Statement(
+    printed=Statement("a fifth of the keys with half of all attention are those that matter", matter, "a tenth of the share", fails=True),
+    corrected=Statement(
         "even causal attention gives the first key H_T / T, and a fifth of the keys (1 + ln 5)/5 = .52 of all: the null of such claims",
         by_the_null,
-        Verdict.HOLDS,
         "half a unit of the last recorded digit; the noise of 2000 draws; 1/T",
     ),
 )

@@ -6,7 +6,7 @@ from math import comb
 
 import numpy as np
 
-from odesim.lab.claims import Claim, Measurement, Statement, Verdict
+from odesim.lab.claims import Claim, Measurement, Statement
 from odesim.models.static._causal_claims import GRADIENT
 from odesim.models.static._component_claims import COMPONENTS
 from odesim.models.static._composition_claims import COMPOSITION
@@ -166,11 +166,9 @@ CLAIMS = (
         "static.missing_mass",
         Source("kalai2024calibrated", "Section 3", "the Good-Turing estimate, facts alike"),
         "20,000 draws of 1000 of 1000 facts",
-        (),
-        Statement(
+        printed=Statement(
             "the share of facts seen once estimates the mass of those never seen, to 7/sqrt(n)",
             missing_mass,
-            Verdict.HOLDS,
             "four standard errors; the limit to 1/n and the noise of a deviation",
         ),
     ),
@@ -178,8 +176,7 @@ CLAIMS = (
         "static.parent",
         Source("nichani2024causal", "the information that the gradient holds", "chains with one parent each"),
         "10,000 chains of three states, six places",
-        (),
-        Statement("the chi-squared information on a place is largest at its parent", parents, Verdict.HOLDS, EXACT),
+        printed=Statement("the chi-squared information on a place is largest at its parent", parents, EXACT),
     ),
     GRADIENT,
     PROMPT,
@@ -187,11 +184,9 @@ CLAIMS = (
         "static.brackets_cancel",
         Source("wen2023uninterpretable", "Theorem 1", "sufficiency, one layer, bounded depth"),
         "500 sequences of 28 brackets, two types, depth 4",
-        (),
-        Statement(
+        printed=Statement(
             "brackets that cancel in pairs leave the last open one, whatever the attention",
             lambda: read_off(by_place=False),
-            Verdict.HOLDS_WHEN,
             EXACT,
             when="attention depends on the depth alone",
             otherwise=lambda: read_off(by_place=True),
@@ -201,12 +196,8 @@ CLAIMS = (
         "static.parity",
         Source("wies2023subtask", "Section 5", "parities without and with intermediate steps"),
         "all inputs of ten bits, 50 random units of relu",
-        (),
-        Statement(
-            "a unit's mean squared correlation with parities of k bits is at most E phi^2 / C(d, k)",
-            parity_signal,
-            Verdict.HOLDS,
-            "rounding",
+        printed=Statement(
+            "a unit's mean squared correlation with parities of k bits is at most E phi^2 / C(d, k)", parity_signal, "rounding"
         ),
     ),
     HYPERCUBE,

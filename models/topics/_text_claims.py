@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, Verdict
+from odesim.lab.claims import Claim, Measurement, Statement
 from odesim.symbolic import Source
 
 PAPER = "li2023topic"
@@ -87,15 +87,14 @@ TEXT_CLAIMS = (
         "topics.values_first_on_text",
         Source(PAPER, "experiments on Wikipedia", "two stages, on another text; the measure is ours"),
         "the task corpus with masked tokens, two seeds: 800 steps of SGD, 120 of Adam",
-        ("topics.full",),
-        Statement(
+        printed=Statement(
             "in each head of the first layer values grow before queries and keys",
             by_sgd,
-            Verdict.HOLDS_WHEN,
             "none: in no head of two seeds is the ratio of times above 1/2",
             when="trained by SGD",
             otherwise=by_adam,
         ),
+        models=("topics.full",),
         slow=True,
         depends=("topics.two_stages",),
     ),
@@ -105,19 +104,18 @@ TEXT_CLAIMS = (
             PAPER, "experiments on Wikipedia", "on another text; topics by nonnegative factors, and random orders as the null, are ours"
         ),
         "the task corpus with masked tokens, two seeds, 2000 steps of Adam",
-        ("topics.full",),
         printed=Statement(
             "embeddings and the attention of every layer know which words are of one topic",
             every_layer,
-            Verdict.FAILS,
             "of cosines and attention, ranges of seeds; two deviations of 20 random orders",
+            fails=True,
         ),
         corrected=Statement(
             "embeddings and the first layer do, the second not in every seed",
             first_layer,
-            Verdict.HOLDS,
             "of cosines and attention, ranges of seeds; two deviations of 20 random orders",
         ),
+        models=("topics.full",),
         slow=True,
     ),
 )

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, Verdict, deviation
+from odesim.lab.claims import Claim, Measurement, Statement, deviation
 from odesim.models.topics._population import Population
 from odesim.models.topics._reduced_claims import REDUCED
 from odesim.models.topics._stage1_claims import PAPER, PLAIN, SCRIPT, SMALL, STAGE1
@@ -158,20 +158,15 @@ CLAIMS = (
         "topics.loss",
         Source(PAPER, "Section 4", "L of alpha and beta, with all its terms"),
         "topics.full at four states, T = 4, v = 3, tau = 2, p_c = .1",
-        ("topics.full",),
-        printed=Statement(
-            "the loss is a function of the attention to the word itself and to its topic alone", brute_force, Verdict.HOLDS, "rounding"
-        ),
+        printed=Statement("the loss is a function of the attention to the word itself and to its topic alone", brute_force, "rounding"),
     ),
     Claim(
         "topics.optimum",
         Source(PAPER, "Theorem 2", "values are blocks; the numbers by an independent script"),
         "the loss of topics.full as a formula, T = 10 to 100, v = 10, tau = 2 to 9, and other maskings",
-        ("topics.full",),
         printed=Statement(
             "the optimal attention to a topic is above that to other topics",
             optimum,
-            Verdict.HOLDS_WHEN,
             SCRIPT,
             when="some masked words are shown themselves and a document has several topics",
             otherwise=no_invariant,
@@ -181,11 +176,9 @@ CLAIMS = (
         "topics.slope",
         Source(PAPER, "Theorem 2", "at uniform attention; the slope is ours"),
         "the loss of topics.full as a formula, T = 10 and 4, tau = 2 and 5",
-        ("topics.full",),
         printed=Statement(
             "uniform attention is no optimum: dL / d ln gam = -2 p_c p1 (tau - 1) / (tau kappa)",
             slope,
-            Verdict.HOLDS,
             "differences of 1e-4, whose error is their square",
         ),
     ),
@@ -193,24 +186,21 @@ CLAIMS = (
         "topics.same_topic",
         Source(PAPER, "Theorem 2", "as the talks have it; values are diagonal; the numbers by an independent script"),
         "the loss of topics.full as a formula, T = v = 10, tau = 2, p_c = .1",
-        ("topics.full",),
         printed=Statement(
             "attention is larger between any two words of a topic than between topics",
             each_word,
-            Verdict.FAILS,
             "none: to distinct words it is smaller",
+            fails=True,
         ),
-        corrected=Statement("it is larger in the mean over the topic, with the word itself", on_average, Verdict.HOLDS, SCRIPT),
+        corrected=Statement("it is larger in the mean over the topic, with the word itself", on_average, SCRIPT),
     ),
     Claim(
         "topics.two_stages",
         Source(PAPER, "Section 4", "the rate is ours; the time by an independent script"),
         "topics.full from W_K = W_Q = .001 I, to t = 1400",
-        ("topics.full",),
         printed=Statement(
             "values are learned first; attention then grows as exp(g2 t), g2 = 2 p_c p1 (tau - 1) / (kappa tau v (T - 1))",
             growth,
-            Verdict.HOLDS,
             "of the rate .5 %, of ln(1/eps)/g2 5 %: the transient and saturation; half a unit of the last digit of the time",
         ),
         depends=("topics.logistic",),
@@ -219,11 +209,9 @@ CLAIMS = (
         "topics.generic_start",
         Source(PAPER, "Section 4", "the rate is ours; the loss by an independent script"),
         "topics.full from normal numbers of .001, three draws, to t = 2500 and 4000",
-        ("topics.full",),
         printed=Statement(
             "starts without any symmetry have the same two stages, at the same rate g2",
             generic,
-            Verdict.HOLDS,
             "of the rate 1 %, the transient; of the rest, how far they still are from rest; half a unit of a digit, a step of times",
         ),
         slow=True,
@@ -233,11 +221,9 @@ CLAIMS = (
         "topics.alike",
         Source(PAPER, "Sections 3 and 4", "the reduction is ours"),
         "topics.full from sums of projectors, to t = 600",
-        ("topics.full",),
         printed=Statement(
             "topics that start alike, and words of a topic, stay alike: 16 numbers follow the run",
             alike,
-            Verdict.HOLDS,
             "10 times the relative tolerance 1e-8 of the run",
         ),
     ),

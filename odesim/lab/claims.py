@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pkgutil
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -71,7 +72,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement in one line, its check, and the verdict recorded for it.
+    """A statement in one line, its check, and whether that is recorded to fail.
 
     tolerance: how the tolerances of the check follow. when: the condition under which it holds.
     otherwise: the same check in a case without this condition, which must fail. marks: what the explorer marks on its curves.
@@ -79,29 +80,38 @@ class Statement:
 
     text: str
     check: Check
-    verdict: Verdict
     tolerance: str
     when: str = ""
     otherwise: Check | None = None
     marks: tuple[Mark, ...] = ()
+    fails: bool = False
+
+    @property
+    def verdict(self) -> Verdict:
+        """The recorded verdict."""
+        return Verdict.FAILS if self.fails else Verdict.HOLDS_WHEN if self.when else Verdict.HOLDS
 
 
 @dataclass(frozen=True)
 class Claim:
     """A numbered statement of a paper. printed: as the paper has it. corrected: None if it holds as printed.
 
-    name: `<family>.<name>`. run: in one line, what is run. models: Systems that the run uses. depends: names of the claims that this
-    one builds on: the reduction whose states it speaks of, the law that it refines.
+    name: `<family>.<name>`. run: in one line, what is run. models: Systems that the run uses, where that line does not name just them.
+    depends: names of the claims that this one builds on: the reduction whose states it speaks of, the law that it refines.
     """
 
     name: str
     source: Source
     run: str
-    models: tuple[str, ...]
     printed: Statement
     corrected: Statement | None = None
+    models: tuple[str, ...] = ()
     slow: bool = False
     depends: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        named = tuple(dict.fromkeys(re.findall(r"\b[a-z_]\w*\.[a-z]\w*", self.run)))
+        object.__setattr__(self, "models", self.models or named)
 
     @property
     def statements(self) -> dict[str, Statement]:

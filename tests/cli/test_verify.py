@@ -25,7 +25,8 @@ ROOT = Path(__file__).parents[2]
 
 
 def claim_of(verdict: Verdict, check=lambda: [Measurement("a", 1.0, 1.0, 0.1)]) -> Claim:
-    return Claim("joma.made", Source("tian2023joma", "Theorem 0"), "nothing", ("joma.linear",), Statement("x", check, verdict, "none"))
+    statement = Statement("x", check, "none", "the moon is full" * (verdict == Verdict.HOLDS_WHEN), fails=verdict == Verdict.FAILS)
+    return Claim("joma.made", Source("tian2023joma", "Theorem 0"), "joma.linear, but not run", statement)
 
 
 def broken():

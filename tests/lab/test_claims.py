@@ -108,7 +108,7 @@ INSIDE, OUTSIDE = Measurement("a", 1.0, 1.0, 0.1), Measurement("a", 2.0, 1.0, 0.
 )
 def test_verdicts(inside, outside, verdict):
     """A statement holds if all measurements do; under a condition if they do not all hold without it."""
-    statement = Statement("x", lambda: inside, Verdict.HOLDS, "none", otherwise=None if outside is None else lambda: outside)
+    statement = Statement("x", lambda: inside, "none", otherwise=None if outside is None else lambda: outside)
     assert check_statement(statement).verdict == verdict
 
 
