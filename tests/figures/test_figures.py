@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from odesim.base.errors import StoreError
@@ -27,6 +28,21 @@ QUICK = ["joma_fig4", "scan_snap_attention_frozen", "scan_snap_fig4"]
 def done(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> FigureRun:
     """Each figure, fast, run once."""
     return run_figure(request.param, fast=True, out=tmp_path_factory.mktemp("figures") / "made", formats=("png", "pdf"))
+
+
+@pytest.fixture(scope="module")
+def table(done: FigureRun) -> xr.Dataset:
+    """The data of the figure as they are stored."""
+    return xr.load_dataset(done.files[0].parent / f"{done.name}.nc", engine="scipy")
+
+
+@pytest.fixture(scope="module")
+def figure(done: FigureRun, table: xr.Dataset) -> Figure:
+    """The figure, drawn once from the stored data, which stay as they are."""
+    before = table.copy(deep=True)
+    figure = load_figure(done.name).draw(table)
+    xr.testing.assert_identical(table, before)
+    return figure
 
 
 @pytest.mark.first(1)
@@ -60,18 +76,14 @@ def test_files(done: FigureRun) -> None:
 
 
 @pytest.mark.first(1)
-def test_legible(done: FigureRun) -> None:
+def test_legible(figure: Figure) -> None:
     """No word on another, none over the edge."""
-    table = xr.load_dataset(done.files[0].parent / f"{done.name}.nc", engine="scipy")
-    figure = load_figure(done.name).draw(table)
     assert clashes(figure, drawn_texts(figure)) == []
 
 
 @pytest.mark.first(1)
-def test_panels_have_letters_and_bars_names(done: FigureRun) -> None:
+def test_panels_have_letters_and_bars_names(figure: Figure) -> None:
     """Of several panels each has its letter, every colour bar says what it is of, and row 0 of an image is on top."""
-    table = xr.load_dataset(done.files[0].parent / f"{done.name}.nc", engine="scipy")
-    figure = load_figure(done.name).draw(table)
     bars = [axes for axes in figure.axes if str(axes.get_label()).startswith("<colorbar")]
     panels = [axes for axes in figure.axes if axes not in bars]
     letters = [axes.get_title(loc="left") for axes in panels]
@@ -84,10 +96,8 @@ SEEDS = re.compile(r"(\d+) seeds")
 
 
 @pytest.mark.first(1)
-def test_seeds_are_counted(done: FigureRun) -> None:
+def test_seeds_are_counted(done: FigureRun, table: xr.Dataset, figure: Figure) -> None:
     """Whatever is drawn or stored beside the data says as many seeds as there are, with --fast too."""
-    table = xr.load_dataset(done.files[0].parent / f"{done.name}.nc", engine="scipy")
-    figure = load_figure(done.name).draw(table)
     beside = json.loads((done.files[0].parent / f"{done.name}.json").read_text())["beside"]
     texts = [text.get_text() for text in figure.findobj(Text)]
     found = [int(number) for text in (*texts, beside) for number in SEEDS.findall(text)]
@@ -95,14 +105,13 @@ def test_seeds_are_counted(done: FigureRun) -> None:
 
 
 @pytest.mark.first(1)
-def test_published_is_what_was_published(done: FigureRun) -> None:
+def test_published_is_what_was_published(done: FigureRun, figure: Figure) -> None:
     """A target is called published where a file of published numbers lies beside the figure, and so is what is drawn."""
     module = load_figure(done.name)
     there = any(Path(module.__file__).with_name("published").glob(f"{done.name}[_.]*csv"))
     origins = {feature.origin for feature in done.features}
     assert (PUBLISHED in origins) is there and origins <= {PUBLISHED, THEORY, SCRIPT}
-    table = xr.load_dataset(done.files[0].parent / f"{done.name}.nc", engine="scipy")
-    words = [*(text.get_text() for text in module.draw(table).findobj(Text)), *(feature.name for feature in done.features)]
+    words = [*(text.get_text() for text in figure.findobj(Text)), *(feature.name for feature in done.features)]
     assert any("published" in word for word in words) is there
 
 
@@ -169,14 +178,11 @@ def rows_of(table: xr.Dataset) -> set[tuple[float, ...]]:
 
 
 @pytest.mark.first(2)
-def test_curves_are_the_data(done: FigureRun) -> None:
-    """Each curve in colour, from its first point on, is a row of the data; draw() changes none. Grey and black ones are for comparison."""
+def test_curves_are_the_data(done: FigureRun, table: xr.Dataset, figure: Figure) -> None:
+    """Each curve in colour, from its first point on, is a row of the data. Grey and black ones are for comparison."""
     if done.name in MADE_UP:
         pytest.skip("test_draw_only_draws has it")
-    table = xr.load_dataset(done.files[0].parent / f"{done.name}.nc", engine="scipy")
-    before, rows = table.copy(deep=True), rows_of(table)
-    figure = load_figure(done.name).draw(table)
-    xr.testing.assert_identical(table, before)
+    rows = rows_of(table)
     drawn = [line for axes in figure.axes for line in axes.lines if line.get_color() not in (FAINT, INK)]
     curves = [tuple(np.asarray(line.get_ydata(), float)) for line in drawn if len(line.get_ydata()) > 2]
     assert curves and [y for y in curves if not any(y == row[len(row) - len(y) :] for row in rows)] == []
