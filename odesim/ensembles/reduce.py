@@ -2,8 +2,8 @@
 
 Moments are sums about the first member, so that nothing cancels, of blocks of a fixed size, joined in order by the formula of Chan: the
 bits depend neither on threads nor on how many blocks are computed at once. Quantiles come from counts by the top bits (sign, exponent, 6
-bits more) of what a number is above the median of the first block: there are no edges to choose, and a quantile is off by at most 1/64 of
-that, however narrow the law is and whatever one member does.
+bits more) of what a number is above the median of the first block, in units of its spread: there are no edges to choose, and a quantile is
+off by at most 1/64 of that, however narrow the law is, in whatever units, and whatever one member does.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -41,7 +41,7 @@ HALF = OCTAVES * PER_OCTAVE
 BINS, TAIL = 32, 0.001
 """Of a histogram: its bins, of which the first and the last have about this share of the members. More were little wider than buckets."""
 SHIFT, LOWEST = 46, (1023 - OCTAVES // 2) * PER_OCTAVE
-"""Of the bits of a number; sizes below 2^-40 count as that, those from 2^40 on as the largest below."""
+"""Of the bits of a number; sizes below 2^-40 count as that, those from 2^40 on as the largest below: both far from a spread."""
 
 
 def check_reduce(reduce: str | Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -71,13 +71,21 @@ def bucket_edges() -> Array:
     return np.concatenate([-sizes[:0:-1], [0.0], sizes[1:]])
 
 
+def unit_of(values: Array, middle: float) -> float:
+    """A power of 2, which changes exponents alone, near the median distance of numbers from their middle: one that ran away is one."""
+    distances = np.abs(values - middle)
+    apart = distances[distances > 0]
+    return float(2.0 ** np.frexp(np.median(apart) if len(apart) else abs(middle) or 1.0)[1])
+
+
 class ReducingLedger(FreshLedger):
     """A Ledger (odesim.ensembles.ledger) of statistics of the columns of members.
 
     Columns: states at saved times, observables at saved times, then the states and the observables of each name of OVER_TIME, all flat.
     chunk: members integrated at once; block: members of a sum. n, mean, m2, least, largest (columns,): how many numbers, their mean, the
-    sum of squares about it, and their ends. middle (columns,): the median of the first block with numbers, from which the buckets go, NaN
-    before there is one. counts (columns, 2 HALF): of the buckets. Ends and counts are those of a run whose statistics need them.
+    sum of squares about it, and their ends. middle, unit (columns,): the median of the first block with numbers, from which the buckets go,
+    and their unit, NaN before there is one. counts (columns, 2 HALF): of the buckets. Ends and counts are those of a run whose statistics
+    need them.
     """
 
     def __init__(
@@ -94,7 +102,7 @@ class ReducingLedger(FreshLedger):
         self.block, self.times, self.over_time = block, times, over_time
         self.n, self.mean, self.m2 = np.zeros(columns), np.zeros(columns), np.zeros(columns)
         self.least, self.largest = np.full(columns, np.inf), np.full(columns, -np.inf)
-        self.middle = np.full(columns, np.nan)
+        self.middle, self.unit = np.full((2, columns), np.nan)
         self.ends = not {MIN, MAX, HISTOGRAM}.isdisjoint(statistics)
         self.counts = None if set(COUNTED).isdisjoint(statistics) else np.zeros((columns, 2 * HALF), np.uint32)
 
@@ -132,7 +140,8 @@ class ReducingLedger(FreshLedger):
                 values = rows[there[:, column], column]
                 if np.isnan(self.middle[column]) and len(values):
                     self.middle[column] = np.median(values)
-                values = values - self.middle[column]
+                    self.unit[column] = unit_of(values, self.middle[column])
+                values = (values - self.middle[column]) / self.unit[column]
                 self.counts[column] += np.bincount(buckets_of(values), minlength=2 * HALF).astype(np.uint32)
 
     def statistic(self, name: str) -> Array:
@@ -146,12 +155,12 @@ class ReducingLedger(FreshLedger):
         assert self.counts is not None
         if name == HISTOGRAM:
             return np.array([np.diff(totals) for totals, _ in map(bins_of, self.counts)]).T
-        return np.array([[quantile(row, level) for row in self.counts] for level in LEVELS]) + self.middle
+        return np.array([[quantile(row, level) for row in self.counts] for level in LEVELS]) * self.unit + self.middle
 
     def edges(self) -> Array:
         """The ends (BINS + 1, columns) of the bins of a histogram: from the least number to the largest."""
         assert self.counts is not None
-        inner = np.array([inside for _, inside in map(bins_of, self.counts)]).T + self.middle
+        inner = np.array([inside for _, inside in map(bins_of, self.counts)]).T * self.unit + self.middle
         return np.concatenate([[self.statistic(MIN)], np.maximum(inner, self.least), [self.statistic(MAX)]])
 
 

@@ -63,6 +63,15 @@ def test_quantiles(rows: Any) -> None:
         assert np.all(values <= high + np.abs(high - origin) / 64 + 1e-7)
 
 
+@pytest.mark.parametrize("unit", [2.0**-80, 2.0**70])
+def test_units_change_nothing(rows: Any, unit: float) -> None:
+    """Quantiles and bins of losses of 1e-24 or of 1e21 are those of numbers of 1, to rounding: the unit is a power of 2."""
+    one, other = ledger_of(rows[:, 1:], 1), ledger_of(rows[:, 1:] * unit, 1)
+    for a, b in ((one.statistic("quantiles"), other.statistic("quantiles")), (one.edges(), other.edges())):
+        np.testing.assert_allclose(b / unit, a, rtol=1e-12)
+    assert np.array_equal(one.statistic("histogram"), other.statistic("histogram"))
+
+
 def test_histogram(rows: Any) -> None:
     """Bins go from the least to the largest number, and have as many as numpy counts between their ends, of one that ran away too."""
     ledger = ledger_of(rows, 1)
