@@ -193,7 +193,8 @@ def slope(system: System, e: Expr, name: str, *, moved: bool) -> tuple[Expr, dic
         ways[name] = unit_direction(along)
     if moved:
         ways[str(time)] = lambda _: IndexedBase(MOVED, shape=shape)[along] if along else Symbol(MOVED, real=True)
-    return directional_derivative(e, ways), dict(zip(along, shape, strict=True))
+    axes = dict(zip(along, shape, strict=True))
+    return directional_derivative(e, ways, axes), axes
 
 
 def jumps(e: Expr) -> bool:

@@ -10,7 +10,7 @@ from sympy import Mod, Piecewise, exp, pi, sin
 
 import odesim
 from odesim.base.errors import SolveError
-from odesim.symbolic import Event, IndexedBase, Param, Source, System, index, over, sizes
+from odesim.symbolic import Event, IndexedBase, Param, Source, System, index, over, sizes, table
 from odesim.symbolic import time as t
 from tests.run.test_resets import PLAIN, REALS, system
 from tests.support.balls import BALLS, flight
@@ -91,6 +91,23 @@ def test_a_network() -> None:
     slopes = _slope(lambda z: ends(params={"w": [z, *weights[1:]]}), 1.0)
     np.testing.assert_allclose(found("w", 0), slopes, rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(found("x"), _slope(lambda z: ends(initial={"x": z}), 0.1), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("p", ["u", "w"])
+def test_a_curve_in_a_reset(p: str) -> None:
+    """x halves, and jumps by a cubic through points whose slopes are arrays of their own: differences of two runs, to 1e-6."""
+    u, start = IndexedBase("u", shape=(N,)), {"w": [0.0, 1.0, 3.0], "u": [1.0, 3.0, 2.0]}
+    params = tuple(Param(z, lambda s, z=z: start[z.name], REALS, "") for z in (w, u))  # type: ignore[misc]
+    jump = table(t, w[j], u[j], "pchip")
+    events = (Event("half", x - sp.Rational(1, 2), resets={x: x + jump}),)
+    model = System("curve", Source("none", "test"), {j: N}, {x: -x}, params, {x: 1}, sizes={N: 3}, span=(0.0, 3.0), events=events)
+    slopes = odesim.integrate(model, sensitivities=[p], **PLAIN).sensitivities[p]["x"][-1]
+    for place, value in enumerate(start[p]):
+
+        def end(z: float, place: int = place) -> Any:
+            return odesim.integrate(model, params={p: [*start[p][:place], z, *start[p][place + 1 :]]}, **EXACT).final["x"]
+
+        assert slopes[place] == pytest.approx(_slope(end, value), rel=1e-6)
 
 
 def test_what_has_no_sensitivities() -> None:
