@@ -16,9 +16,8 @@ from sympy import Expr, Indexed, S, Symbol
 
 from odesim.base.arrays import Array
 from odesim.base.errors import SolveError, SpecError
-from odesim.base.options import RunOptions
-from odesim.inputs.bind import Numbers
-from odesim.run.problem import parts_of, switched_problem
+from odesim.run.modes import held_of
+from odesim.run.problem import parts_of
 from odesim.run.solution import Solution
 from odesim.store.curves import Measured
 from odesim.symbolic.indices import array_at, base_name
@@ -35,14 +34,15 @@ NEAR = 1e-7
 """How far a cubic may be from the run in the middle of a gap, by the largest component: the gradient has as many digits, which suffice."""
 
 
-def adjoint_obstacle(system: System, numbers: Numbers, names: Sequence[str]) -> str:
+# Not what these numbers have: a search takes the end of a pulse into the span, and one of height 0 has a derivative all the same.
+def adjoint_obstacle(system: System, names: Sequence[str]) -> str:
     """Why derivatives by these names have to be taken forwards; empty where the adjoint gives them."""
     if system.discrete:
         return "it is a Map"
     if any(event.resets for event in system.events):
         return "events set states"
-    if switched_problem(parts_of(system, "numba", "float64", False), numbers, RunOptions())[1].switches is not None:
-        return "its right-hand side has conditions that switch"
+    if held_of(system).stops:
+        return "its right-hand side has conditions that switch, or pulses"
     params = {name for name in names if name not in system.states}
     starts = with_layers([e for e in system.initial.values() if isinstance(e, Expr)])
     if any(base_name(x) in params for e in starts for x in e.atoms(Indexed, Symbol)):

@@ -160,7 +160,7 @@ def fit(
     Notes
     -----
     More than 200 numbers are fitted by the gradient of the sum of squares, one adjoint run for each, and have no intervals; those of Maps,
-    of a stiff run, and of a System with resets, switches or starts that depend on them are derived one by one.
+    of a stiff run, and of a System with resets, switches, pulses or starts that depend on them are derived one by one.
 
     Examples
     --------
@@ -201,7 +201,7 @@ def fit(
         others = {**(params or {}), **{name: v for name, v in numbers_of_run.items() if name not in system.states}}
         return integrate(system, params=others, initial=starts, save=save, **{**about, **more})
 
-    many = len(chosen.start) > MANY and not adjoint_obstacle(system, values, names)
+    many = len(chosen.start) > MANY and not adjoint_obstacle(system, names)
     first = run(chosen.start, times, sensitivities=() if many else names, method=method)
     message = first.message
     for u in chosen.starts(starts)[1:]:

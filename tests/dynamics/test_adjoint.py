@@ -12,14 +12,13 @@ import odesim
 from odesim.dynamics import fit
 from odesim.dynamics.adjoint import Adjoint, adjoint_obstacle
 from odesim.dynamics.fit import predictions
-from odesim.inputs.bind import bind
 from odesim.store.curves import Measured
 from odesim.symbolic import Event, IndexedBase, Map, Param, Source, System, index, sizes, time
 
 SOURCE = Source("none", "made for the tests")
 (m,), (M,) = index("m"), sizes("M")
 v, mu = IndexedBase("v", shape=(M,)), IndexedBase("mu", shape=(M,))
-x, k = symbols("x", real=True), symbols("k", positive=True)
+(x, a), k = symbols("x a", real=True), symbols("k", positive=True)
 RATES = Interval.open(0, oo)
 DECAY = System("test.adjoint", SOURCE, {}, {x: -k * x}, (Param(k, 1.0, RATES, "rate"),), {x: 1.5}, span=(0.0, 4.0))
 RUNS: dict[str, tuple[list[str], dict[str, Any], list[tuple[str, tuple[int, ...]]]]] = {
@@ -96,6 +95,12 @@ NONE: dict[str, tuple[System, list[str], str]] = {
         ["k"],
         "conditions that switch",
     ),
+    "none yet": (replace(DECAY, equations={x: Piecewise((-k, time > 9 * k), (0, True))}), ["k"], "conditions that switch"),
+    "a pulse of height 0": (
+        replace(DECAY, equations={x: k * a * exp(-((100 * time - 211) ** 2)) - x}, params=(*DECAY.params, Param(a, 0.0, doc="height"))),
+        ["a"],
+        "pulses",
+    ),
     "start": (System("test.start", SOURCE, {}, {x: -x}, DECAY.params, {x: exp(-k)}), ["k"], "initial values depend on what is fitted"),
     "none": (DECAY, ["k", "x"], ""),
 }
@@ -105,5 +110,5 @@ NONE: dict[str, tuple[System, list[str], str]] = {
 def test_what_has_no_adjoint(name: str) -> None:
     """Such fits are by forward sensitivities, whose jumps at events and switches are known."""
     system, names, reason = NONE[name]
-    obstacle = adjoint_obstacle(system, bind(system), names)
+    obstacle = adjoint_obstacle(system, names)
     assert reason in obstacle and bool(reason) == bool(obstacle)
