@@ -23,7 +23,7 @@ from odesim.inputs.bind import Numbers, bind
 from odesim.inputs.registry import load_model
 from odesim.run.integrate import integrate_problem
 from odesim.run.modes import held_of
-from odesim.run.problem import compiled_for, make_problem
+from odesim.run.problem import compiled_for, held_problem
 from odesim.stepper.codes import Status
 from odesim.stepper.problem import Problem
 from odesim.symbolic.system import System
@@ -128,7 +128,8 @@ class Tangent:
             raise ParamError(f"exponents are those of at most {MOST_STATES} states: {self.system.name} has {n}")
         start = bind(self.extended, params=self.numbers.params, initial=self.numbers.initial, sizes=self.numbers.sizes)
         compiled = compiled_for(self.extended, self.numbers.sizes, "numba", "float64", False)
-        return make_problem(compiled, replace(start, t0=self.numbers.t0, t1=self.numbers.t1), laws=False)
+        # a run stops where an input of time has a kink or a pulse, and so do the pieces: they would step over a narrow one
+        return held_problem(compiled, held_of(self.system), replace(start, t0=self.numbers.t0, t1=self.numbers.t1), laws=False)
 
     @cached_property
     def places(self) -> tuple[Array, Array]:

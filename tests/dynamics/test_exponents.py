@@ -11,7 +11,7 @@ import odesim
 from odesim.base.errors import OdesimError
 from odesim.cli.app import cli
 from odesim.dynamics.exponents import kaplan_yorke
-from odesim.symbolic import IndexedBase, Map, Source, System, index, sizes, time
+from odesim.symbolic import IndexedBase, Map, Param, Source, System, index, sizes, table, time
 
 SOURCE = Source("none", "made for the tests")
 x, y, z = symbols("x y z", real=True)
@@ -56,6 +56,19 @@ def test_a_centre_keeps_all_distances():
     found = odesim.lyapunov(system({x: y, y: -x}, span=(0.0, 200.0)), rtol=1e-9)
     assert found["value"].values == pytest.approx([0, 0], abs=1e-5)
     assert odesim.lyapunov(system({x: cos(time)}, span=(0.0, 20.0)))["value"].values == pytest.approx([0], abs=1e-12)
+
+
+def test_a_short_peak_counts():
+    """x' = -(1 + u(t)) x, where u is a peak of a thousandth and of area 5: the exponent is minus the mean of the last nine tenths."""
+    k, K = index("k"), sizes("K")
+    T, u = (IndexedBase(name, shape=K) for name in "Tu")
+    values = {T: [0.0, 10.013, 10.014, 10.015, 20.0], u: [0.0, 0.0, 5e3, 0.0, 0.0]}
+    params = tuple(Param(p, lambda _, p=p: values[p], doc="points") for p in (T, u))
+    peak = System(
+        "test.peak", SOURCE, dict(zip(k, K, strict=True)), {x: -x * (1 + table(time, T[k], u[k]))}, params, {x: 1}, sizes={K[0]: 5}
+    )
+    found = odesim.lyapunov(peak, span=(0, 20))
+    assert found["value"].values == pytest.approx([-1 - 5 / 18], abs=1e-6)
 
 
 def test_maps():
