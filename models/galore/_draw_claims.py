@@ -25,8 +25,7 @@ LEFT = 0.306
 def wishart(rng: np.random.Generator, count: int, size: int) -> np.ndarray:
     """X X^T / size (count, size, size) of normal matrices X."""
     X = rng.standard_normal((count, size, size))
-    product: np.ndarray = X @ X.transpose(0, 2, 1) / size
-    return product
+    return X @ X.transpose(0, 2, 1) / size
 
 
 def ranks(rng: np.random.Generator) -> np.ndarray:

@@ -17,8 +17,7 @@ LATE = (0.0, 10.0, 100.0, 1e3, 1e4)
 
 def matrix(B: np.ndarray, C: np.ndarray) -> np.ndarray:
     """S (mn, mn), the mean of the Kronecker products of B and C, rows stacked."""
-    S: np.ndarray = np.mean([np.kron(b, c) for b, c in zip(B, C, strict=True)], axis=0)
-    return S
+    return np.mean([np.kron(b, c) for b, c in zip(B, C, strict=True)], axis=0)
 
 
 def low_rank() -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -65,8 +65,7 @@ Directions = Callable[[np.ndarray], np.ndarray]
 def target() -> np.ndarray:
     """T (16, 24) of rank 4: the loss is |W - T|^2 / 2, its gradient with the sign turned T - W."""
     rng = np.random.default_rng(0)
-    product: np.ndarray = rng.standard_normal((16, 4)) @ rng.standard_normal((4, 24)) / 2
-    return product
+    return rng.standard_normal((16, 4)) @ rng.standard_normal((4, 24)) / 2
 
 
 def all_of_them(G: np.ndarray) -> np.ndarray:

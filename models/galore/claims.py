@@ -25,8 +25,7 @@ ETA = 0.1
 
 def matrix(B: np.ndarray, C: np.ndarray) -> np.ndarray:
     """S (mn, mn), the mean of the Kronecker products of C and B, columns stacked."""
-    S: np.ndarray = np.mean([np.kron(c, b) for b, c in zip(B, C, strict=True)], axis=0)
-    return S
+    return np.mean([np.kron(c, b) for b, c in zip(B, C, strict=True)], axis=0)
 
 
 def vec(a: np.ndarray) -> np.ndarray:

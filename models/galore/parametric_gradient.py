@@ -45,8 +45,7 @@ def right(sizes: dict[str, int], params: dict[str, Any]) -> np.ndarray:
 
 def gradient(W: Any, A: Any, B: Any, C: Any) -> np.ndarray:
     """G (m, n): the mean of A - B W C."""
-    mean: np.ndarray = (A - B @ W @ C).mean(axis=0)
-    return mean
+    return (A - B @ W @ C).mean(axis=0)
 
 
 def relaxation(t: float, y0: dict[str, Any], params: dict[str, Any]) -> dict[str, Any]:

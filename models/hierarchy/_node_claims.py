@@ -34,8 +34,7 @@ def ncorr(classes: int, children: int, latents: Latents, scale: float, t: float)
     }
     settings |= {"phi": "relu", "init_scale": scale, "eta": eta}
     run = odesim.train("hierarchy_layers", settings=settings, seeds=range(OURS), steps=round(t / eta), save=2, observe=("NCorr",))
-    found: np.ndarray = run.observables["NCorr"]
-    return found
+    return run.observables["NCorr"]
 
 
 def nodes() -> Iterable[Measurement]:

@@ -20,8 +20,7 @@ FINE: dict[str, Any] = {"backend": "numpy", "rtol": 1e-10, "atol": 1e-13}
 def occurrence(L: int, rho: float) -> np.ndarray:
     """P_H (L - 1,): how often a token occurs with one whose lowest common ancestor is H levels up."""
     run = odesim.integrate("hierarchy.grouped", sizes={"L": L}, params={"rho": rho, "rho0": rho}, span=(0, 1e-3), backend="numpy")
-    P: np.ndarray = run.observables["P"][0]
-    return P
+    return run.observables["P"][0]
 
 
 def remainder(slope: float) -> Iterable[Measurement]:

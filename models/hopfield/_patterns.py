@@ -30,5 +30,4 @@ def outside(A: np.ndarray, x: np.ndarray) -> np.ndarray:
     """The part of x (d,) that is orthogonal to all columns of A (d, N)."""
     left, values, _ = np.linalg.svd(A, full_matrices=False)
     basis = left[:, values > 1e-10 * values[:1].max(initial=0)]
-    rest: np.ndarray = x - basis @ (basis.T @ x)
-    return rest
+    return x - basis @ (basis.T @ x)

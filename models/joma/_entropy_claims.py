@@ -18,8 +18,7 @@ ENDING: dict[str, Any] = {"backend": "numpy", "rtol": 1e-9, "atol": 1e-12}  # of
 def shares(v: np.ndarray) -> np.ndarray:
     """softmax(v^2/2) (..., M)."""
     weight = np.exp(v**2 / 2)
-    result: np.ndarray = weight / weight.sum(axis=-1, keepdims=True)
-    return result
+    return weight / weight.sum(axis=-1, keepdims=True)
 
 
 def covariances() -> Iterable[Measurement]:
@@ -68,8 +67,7 @@ def ends() -> np.ndarray:
     """sqrt(pi/2) (1 - sign(Delta) erf(v0 / sqrt 2)) / |Delta|, when each component would blow up by itself."""
     from scipy.special import erf
 
-    left: np.ndarray = np.sqrt(np.pi / 2) * (1 - np.sign(DELTA) * erf(START / np.sqrt(2))) / np.abs(DELTA)
-    return left
+    return np.sqrt(np.pi / 2) * (1 - np.sign(DELTA) * erf(START / np.sqrt(2))) / np.abs(DELTA)
 
 
 def winner(start: np.ndarray) -> Iterable[Measurement]:

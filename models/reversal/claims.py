@@ -38,8 +38,7 @@ def largest_c(run: Any, size: float) -> np.ndarray:
     """The largest c with 1 - p <= (M - 1) / (2 x^c), x = M eta_Y t / N, at the saved times after the first."""
     x = size * 0.5 * run.t[1:] / N
     p = run.observables["p_target"][1:]
-    c: np.ndarray = np.log((size - 1) / (2 * (1 - p))) / np.log(x)
-    return c
+    return np.log((size - 1) / (2 * (1 - p))) / np.log(x)
 
 
 def learned() -> Iterable[Measurement]:
@@ -59,8 +58,7 @@ def every_constant(c: float) -> Iterable[Measurement]:
 
 def bound(c: float, times: list[float], size: float = M) -> np.ndarray:
     """The bound on p at these times, in units of t1, where M eta_Y t / N is the time times M ln M."""
-    found: np.ndarray = 1 - (size - 1) / (2 * (size * np.log(size) * np.array(times)) ** c)
-    return found
+    return 1 - (size - 1) / (2 * (size * np.log(size) * np.array(times)) ** c)
 
 
 def says_something(c: float) -> Iterable[Measurement]:

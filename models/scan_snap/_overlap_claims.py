@@ -14,8 +14,7 @@ from odesim.symbolic import Source
 def overlaps(c: np.ndarray) -> np.ndarray:
     """Eigenvalues (K,) of F^T F - I, for the contexts c (K, S) of the classes."""
     f = c / np.linalg.norm(c, axis=1, keepdims=True)
-    values: np.ndarray = np.linalg.eigvalsh(f @ f.T - np.eye(len(c)))
-    return values
+    return np.linalg.eigvalsh(f @ f.T - np.eye(len(c)))
 
 
 def small() -> tuple[np.ndarray, int, float]:

@@ -34,8 +34,7 @@ def two_states(most: float) -> tuple[np.ndarray, np.ndarray]:
 def stationary(P: np.ndarray) -> np.ndarray:
     """pi (Q, S) of P (Q, S, S)."""
     k = P.shape[1]
-    result: np.ndarray = np.linalg.solve((np.eye(k) - P + 1).swapaxes(1, 2), np.ones((len(P), k, 1)))[..., 0]
-    return result
+    return np.linalg.solve((np.eye(k) - P + 1).swapaxes(1, 2), np.ones((len(P), k, 1)))[..., 0]
 
 
 def weighted_sequences(most: float) -> tuple[np.ndarray, np.ndarray]:

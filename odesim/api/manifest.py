@@ -153,7 +153,7 @@ def engines(store: EnsembleStore, members: Members, first: Any) -> Callable[[int
     def engine(attempt: int) -> Engine:
         candidate = first if attempt == 0 else make_engine(attempted(first.request, store.attributes["attempts"][attempt]), members)
         candidate.prepare()
-        return candidate  # type: ignore[no-any-return]
+        return candidate
 
     return engine
 

@@ -87,8 +87,7 @@ class Accessor:
         c for colours), or "none": values <= 0 are left out and counted; ax: Axes to draw a picture of one panel on.
         `odesim.plot.save(axes, path)` writes the picture. Raises ParamError.
         """
-        drawn: Axes | Array = draw("dataset", self._run, ax, var=var, x=x, y=y, at=at, index=index, log=log, all=all)
-        return drawn
+        return draw("dataset", self._run, ax, var=var, x=x, y=y, at=at, index=index, log=log, all=all)
 
     def unstack(self) -> "xarray.Dataset":
         """The Dataset with an axis for each number of its grid in the place of `member`. Raises ParamError if it is no grid."""

@@ -87,7 +87,7 @@ def one_blas_thread() -> AbstractContextManager[Any]:
     The threads of a BLAS spin while they wait for the next call. On a busy machine a run of 300 states took 30 times the CPU time. And
     products by one thread have the same bits whatever the number of processors.
     """
-    return _controller().limit(limits=1, user_api="blas")  # type: ignore[no-any-return]
+    return _controller().limit(limits=1, user_api="blas")
 
 
 def few_blas_threads(n: int) -> AbstractContextManager[Any]:
@@ -142,8 +142,7 @@ def array_module(backend: str) -> ModuleType:
 
     Raises ParamError for an unknown backend, CodegenError that says what is missing.
     """
-    module: ModuleType = cupy_here() if find_backend(backend, TRAINING).gpu else np
-    return module
+    return cupy_here() if find_backend(backend, TRAINING).gpu else np
 
 
 def device_name() -> str:
@@ -159,8 +158,7 @@ def current_device() -> int:
 
 def first_device() -> AbstractContextManager[Any]:
     """A context in which the first device is the current one."""
-    context: AbstractContextManager[Any] = cupy_here().cuda.Device(0)
-    return context
+    return cupy_here().cuda.Device(0)
 
 
 def device_context() -> Callable[[], AbstractContextManager[Any]]:

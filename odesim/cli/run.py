@@ -41,8 +41,7 @@ def check_picture_place(out: Path | None, plot: Path | None, *, overwrite: bool 
 def picture_of(solution: "Solution", choice: "Choice", plot: Path | None) -> "Figure | Page":
     """The picture of a Solution for the place `plot`: a Figure, or a page of html."""
     module, name = ("html", "page_of_solution") if plot and plot.suffix.lower() == ".html" else ("solution", "figure_of_solution")
-    picture: Figure | Page = getattr(import_module(f"odesim.plot.{module}"), name)(solution, choice)
-    return picture
+    return getattr(import_module(f"odesim.plot.{module}"), name)(solution, choice)
 
 
 def draw(figure: "Callable[[], Figure | Page]", plot: Path | None) -> tuple[Path | None, str]:

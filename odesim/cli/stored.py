@@ -60,8 +60,7 @@ def computed(run: Path, threads: int | None, model: Path | None, watched: bool |
     if kind == "training":
         if model is not None:
             raise ParamError(f"--model is for runs of a model file, and {run} is a training")
-        again: Rerun = lab_commands().rerun_stored(run, threads, watched)
-        return again
+        return lab_commands().rerun_stored(run, threads, watched)
     from odesim.api.rerun import rerun_integration
 
     with Progress(run.name, watched) as fraction:

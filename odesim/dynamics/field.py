@@ -78,8 +78,7 @@ class Field:
     def bound(self) -> BoundNumba:
         """The compiled right-hand side: whole arrays of all pairs of states would not fit into memory."""
         compiled = compiled_for(self.system, self.numbers.sizes, "numba", "float64", False)
-        bound: BoundNumba = compiled.bind(self.numbers.sizes, self.numbers.params)
-        return bound
+        return compiled.bind(self.numbers.sizes, self.numbers.params)
 
     def large_jacobian(self, y: Array) -> Jacobian | Products:
         """The Jacobian of the equations at y in its cheapest form, not of the change of a Map."""

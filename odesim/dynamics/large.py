@@ -160,7 +160,7 @@ class Operator:
             matrix = A.T if transposed else A
 
             def rough(b: Array) -> Array:
-                return scale * lu.solve(b, "T") if transposed else lu.solve(scale * b)  # type: ignore[no-any-return]
+                return scale * lu.solve(b, "T") if transposed else lu.solve(scale * b)
 
             x = rough(whole)
             return np.asarray((x + rough(whole - matrix @ x))[places])

@@ -40,7 +40,7 @@ def uniforms(seed: int, name: str, first: int, count: int) -> Array:
     block, skip = divmod(first, WORDS)
     raw = np.random.Philox(counter=block, key=key).random_raw(skip + count)[skip:]
     # the middle of each of 2^52 cells: never 0 or 1, whose quantiles are infinite
-    return ((raw >> np.uint64(12)) + 0.5) * 2.0**-52  # type: ignore[no-any-return]
+    return ((raw >> np.uint64(12)) + 0.5) * 2.0**-52
 
 
 def quantiles(function: str, a: float, b: float, u: Array) -> Array:

@@ -24,8 +24,7 @@ COUNTED = (QUANTILES, HISTOGRAM)
 def time_mean(y: Array, times: Array) -> Array:
     """The mean over time (N, n) of y (N, T, n), by the trapezium rule between the times (T,)."""
     gaps = np.diff(times)[:, None]
-    mean: Array = ((y[:, 1:] + y[:, :-1]) * (gaps / 2)).sum(axis=1) / (times[-1] - times[0])
-    return mean
+    return ((y[:, 1:] + y[:, :-1]) * (gaps / 2)).sum(axis=1) / (times[-1] - times[0])
 
 
 OVER_TIME: Mapping[str, Callable[[Array, Array], Array]] = {

@@ -79,7 +79,7 @@ class Thing:
     def at(self, indices: tuple[Any, ...]) -> Expr:
         """The expression at these indices."""
         if isinstance(self.expression, IndexedBase):
-            return self.expression[indices]  # type: ignore[no-any-return]
+            return self.expression[indices]
         return at(self.expression, dict(zip(self.indices, indices, strict=True))) if indices else self.expression
 
     @property
@@ -201,7 +201,7 @@ def checked(e: Any) -> Expr:
         raise NumberError("this is not a finite number")
     if any(max(abs(n.p), n.q).bit_length() > MOST_BITS for n in e.atoms(sp.Rational)):
         raise NumberError("a number becomes too large")
-    return e  # type: ignore[no-any-return]
+    return e
 
 
 # bounds far above what people type. Without them a text of 10^5 brackets ends in a RecursionError of Python's, and sympy's printers recurse

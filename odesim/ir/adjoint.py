@@ -80,7 +80,7 @@ class ReverseSweep:
         """An array for the adjoint of a temporary, under a name that nothing has."""
         name = next(name for name in (f"b_{s.name}{'_' * n}" for n in count()) if name not in self.work.taken)
         self.work.taken.add(name)
-        return array_at(name, s.free, self.work.extents)  # type: ignore[no-any-return]
+        return array_at(name, s.free, self.work.extents)
 
     def propagate(self, s: Statement, adjoint: Expr) -> None:
         """Adds the contribution of the adjoint of s to every array that s reads."""

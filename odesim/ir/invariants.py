@@ -245,8 +245,7 @@ def _eliminate(matrix: Array, columns: int) -> int:
 
 def _difference(a: Array, b: Array) -> Array:
     """The difference a - b (n,), with 0 where a and b are equal to rounding."""
-    left: Array = np.where(np.abs(a - b) <= ROUNDING * (np.abs(a) + np.abs(b)), 0.0, a - b)
-    return left
+    return np.where(np.abs(a - b) <= ROUNDING * (np.abs(a) + np.abs(b)), 0.0, a - b)
 
 
 def _normalized(w: Array) -> Array:

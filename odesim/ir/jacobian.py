@@ -210,7 +210,7 @@ class Chain:
         ones = [np.ones(self.extents[i]) for i in product.ones]
         # for shorter products einsum's search for an order takes longer than the sum
         terms = prod(self.extents[i] for i in product.dependence.statement.loops) * inner.size
-        return np.einsum(product.text, np.asarray(slope, np.float64), inner, *ones, optimize=terms > WIDE)  # type: ignore[no-any-return]
+        return np.einsum(product.text, np.asarray(slope, np.float64), inner, *ones, optimize=terms > WIDE)
 
     def _scatter(self, s: Statement, term: Array, params: Mapping[str, Any]) -> Array:
         """The entries of term (loops, ...) added up in the rows via[...]: out[via[...], free[1:], ...]."""

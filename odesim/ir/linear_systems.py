@@ -36,7 +36,7 @@ class Dense:
     J: Array
 
     def __matmul__(self, x: Array) -> Array:
-        return self.J @ x  # type: ignore[no-any-return]
+        return self.J @ x
 
     def dense(self) -> Array:
         return self.J
@@ -150,7 +150,7 @@ class Woodbury:
     def _term_sizes(self, x: Array) -> Array:
         """The sizes of the terms of J x: |blocks| x + |U| |G|^T x, for x >= 0."""
         U, G, blocks = self._absolute
-        return self.J.multiply_blocks(blocks, x) + U @ (G.T @ x)  # type: ignore[no-any-return]
+        return self.J.multiply_blocks(blocks, x) + U @ (G.T @ x)
 
     @cached_property
     def _absolute(self) -> tuple[Array, Array, Array]:
@@ -193,8 +193,7 @@ def eliminate(matrix: Array) -> Solver:
         raise UnsolvableError
 
     def solve(b: Array) -> Array:
-        x: Any = lapack.dgetrs(factors, pivots, b, trans=1)[0]
-        return x  # type: ignore[no-any-return]
+        return lapack.dgetrs(factors, pivots, b, trans=1)[0]
 
     return solve
 
@@ -236,14 +235,14 @@ class Sparse:
     entries: Array
 
     def __matmul__(self, x: Array) -> Array:
-        return -(self._matrix[: len(x)] @ np.concatenate([x, self._others(x)]))  # type: ignore[no-any-return]
+        return -(self._matrix[: len(x)] @ np.concatenate([x, self._others(x)]))
 
     def _others(self, x: Array) -> Array:
         """The unknowns s beside the states x."""
         n = self.pattern.n
         if self.pattern.unknowns == n:
             return np.zeros(0)
-        return self._inner(-(self._matrix[n:, :n] @ x))  # type: ignore[no-any-return]
+        return self._inner(-(self._matrix[n:, :n] @ x))
 
     @cached_property
     def _inner(self) -> Any:
@@ -272,7 +271,7 @@ class Sparse:
         except RuntimeError:  # exactly singular
             raise UnsolvableError from None
         rest = np.zeros(self.pattern.unknowns - n)
-        return lambda b: solve(np.concatenate([b, rest]))[:n]  # type: ignore[no-any-return]
+        return lambda b: solve(np.concatenate([b, rest]))[:n]
 
 
 Jacobian: TypeAlias = Dense | Structured | Sparse

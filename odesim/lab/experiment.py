@@ -75,8 +75,7 @@ def as_task(task: Any) -> Task:
     """The task with this name or of this file, or the Task given. Raises ParamError."""
     if not isinstance(task, str) and not all(hasattr(task, part) for part in ("name", "settings", "models", "memory", "make")):
         raise ParamError(f"a task is a name or a Task, not {value_text(task)}")
-    loaded: Task = find_task(task) if isinstance(task, str) else task
-    return loaded
+    return find_task(task) if isinstance(task, str) else task
 
 
 def check_seeds(seeds: Any) -> tuple[int, ...]:

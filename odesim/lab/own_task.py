@@ -180,8 +180,7 @@ def find_task(name: str) -> Task:
     """The task with this name, or the constant TASK of a file (`my.py`, `my.py:OTHER`), which this runs. Raises ParamError, ModelError."""
     if not is_path(name):
         return load_task(name)
-    task: Task = load_constant(name, "task", "TASK", ("settings", "models", "memory", "make"))
-    return task
+    return load_constant(name, "task", "TASK", ("settings", "models", "memory", "make"))
 
 
 def over_seeds(make: Callable[[Generator, Settings], Arrays], seeds: Sequence[int], *key: Any) -> dict[str, list[Array]]:

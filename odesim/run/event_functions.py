@@ -329,8 +329,7 @@ class EventFunctions:
         known = self._conditions.expressions
         if ("reset", name) not in known:
             known["reset", name] = slope(self._system, expr, p, moved=moved)
-        slope_of_reset: tuple[Any, dict[Symbol, Any]] = known["reset", name]
-        return slope_of_reset
+        return known["reset", name]
 
     def values(
         self, expr: Expr, axes: Mapping[Symbol, Any], at: Point, more: Mapping[str, Array] | None = None, *, around: bool = False

@@ -305,4 +305,4 @@ def integrate_problem(problem: Problem, *, method: str = "auto", save: Array | N
     else:
         run = ExplicitRun(problem, METHODS[method], save, **options)
     run.advance()
-    return run.raw()  # type: ignore[no-any-return]
+    return run.raw()

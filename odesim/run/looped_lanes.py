@@ -94,8 +94,7 @@ class LoopLaneEngine:
     @property
     def kernel(self) -> Callable[[int], None]:
         """The compiled kernel."""
-        run: Callable[[int], None] = ctypes.CFUNCTYPE(None, ctypes.c_int64)(load_native(self.text, STEM, ["run"])["run"])
-        return run
+        return ctypes.CFUNCTYPE(None, ctypes.c_int64)(load_native(self.text, STEM, ["run"])["run"])
 
     def prepare(self) -> None:
         """Compiles the right-hand side and the kernel, or loads them from the cache."""

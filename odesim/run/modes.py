@@ -393,8 +393,7 @@ class Switching:
 
     def _rounding(self, s: Switch, t: float, y: Array, g: Array) -> Array:
         """How far a few roundings of the time and the states may move a switch's expression, which is g at (t, y)."""
-        off: Array = np.nan_to_num(sum(np.abs(self._smooth(s, *at) - g) for at in shaken(t, y, SHAKEN * float(np.finfo(y.dtype).eps))))
-        return off
+        return np.nan_to_num(sum(np.abs(self._smooth(s, *at) - g) for at in shaken(t, y, SHAKEN * float(np.finfo(y.dtype).eps))))
 
     def _smooth(self, s: Switch, t: float, y: Array) -> Array:
         """The values of a switch's expression, (components,)."""

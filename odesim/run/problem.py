@@ -252,7 +252,7 @@ def named_slopes(right: Any) -> Callable[[float, Mapping[str, Array]], Mapping[s
     def slopes(t: float, now: Mapping[str, Array]) -> Mapping[str, Array]:
         out = np.empty(right.layout.size, right.dtype)
         right(t, right.layout.join(now, right.dtype), out)
-        return right.layout.split(out.astype(np.float64))  # type: ignore[no-any-return]
+        return right.layout.split(out.astype(np.float64))
 
     return slopes
 

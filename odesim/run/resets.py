@@ -258,8 +258,7 @@ class Resetting:
     def _rests(self, e: int, at: Point, rate: Array) -> Array:
         """Which components of a function stay 0 from here on, whatever their rate, as Max(x, 0) does: at the edge its slope is a half."""
         g, off, _ = self.functions.function(e, self._ahead_of(at))
-        rests: Array = (np.abs(g) <= off) & (np.abs(rate) * self._step > 4 * off)
-        return rests
+        return (np.abs(g) <= off) & (np.abs(rate) * self._step > 4 * off)
 
     def _held(self, e: int, at: Point, off: Array, rate: Array) -> Array:
         """How long a function that is 0 but for rounding stays so: a moment, or longer where rounding outweighs its rate.

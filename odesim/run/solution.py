@@ -273,8 +273,7 @@ class Solution:
         plain = {name: value for name, value in self.attrs.items() if isinstance(value, str | int | float | bool)}
         # netCDF has no empty list
         lists = {key: list(names) for key, names in (("states", self.y), ("observables", self.observables)) if names}
-        run: xarray.Dataset = with_accessor(xarray.Dataset(variables, coords={"time": self.t}, attrs={**words, **plain, **lists}))
-        return run
+        return with_accessor(xarray.Dataset(variables, coords={"time": self.t}, attrs={**words, **plain, **lists}))
 
     @check_keywords
     def plot(
@@ -308,8 +307,7 @@ class Solution:
         ParamError
             For what the run does not have.
         """
-        drawn: Axes | Array = draw("solution", self, var=var, index=index, log=log, all=all, ax=ax)
-        return drawn
+        return draw("solution", self, var=var, index=index, log=log, all=all, ax=ax)
 
     def __repr__(self) -> str:
         states = ", ".join(f"{name} {rows.shape}" for name, rows in self.y.items())

@@ -308,8 +308,7 @@ class Fold(ast.NodeTransformer):
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
         test = self.visit(node.test)
         if isinstance(test, ast.Constant):
-            chosen: ast.expr = self.visit(node.body if test.value else node.orelse)
-            return chosen
+            return self.visit(node.body if test.value else node.orelse)
         return ast.IfExp(test, self.visit(node.body), self.visit(node.orelse))
 
 

@@ -253,7 +253,7 @@ class BoundIndex(Symbol):  # type: ignore[misc]
     def __new__(cls, name: str, level: int) -> BoundIndex:
         symbol = Symbol.__xnew__(cls, name, integer=True, nonnegative=True)
         symbol.level = level
-        return symbol  # type: ignore[no-any-return]
+        return symbol
 
     def __getnewargs_ex__(self) -> tuple[tuple[str, int], dict[str, bool]]:
         return (self.name, self.level), {}
@@ -312,9 +312,9 @@ def bind_indices(op: type, body: Any, limits: list[tuple[Any, Any, Any]]) -> Exp
         _check_index(k)
     levels = _levels(e.function, {})
     if levels is None or levels[1] or any(bound.has(BoundIndex) for _, *bounds in e.limits for bound in bounds):
-        return canonical(e)  # type: ignore[no-any-return]
+        return canonical(e)
     new = {k: BoundIndex(k.name, levels[0] + 1 + n) for n, (k, _, _) in enumerate(limits)}
-    return e.func(e.function.xreplace(new), *_renamed(e.limits, new))  # type: ignore[no-any-return]
+    return e.func(e.function.xreplace(new), *_renamed(e.limits, new))
 
 
 def _renamed(limits: Any, new: Mapping[Any, Any]) -> list[tuple[Any, Any, Any]]:

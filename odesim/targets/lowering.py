@@ -385,7 +385,7 @@ class Lowering:
         method = getattr(self, f"value_{type(e).__name__}", None)
         if method is None:
             raise CodegenError(f"{self.python.__name__} has an expression {type(e).__name__}")
-        return method(e)  # type: ignore[no-any-return]
+        return method(e)
 
     def value_Constant(self, e: ast.Constant) -> Value:
         return constant(e.value)

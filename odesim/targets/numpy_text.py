@@ -180,7 +180,7 @@ def _needs_broadcast(s: Statement) -> bool:
 def _compiled(text: str) -> Callable[..., dict[str, Any]]:
     names: dict[str, Any] = {f"_{name}": function for name, function in SPECIAL.items()}
     exec(compile(text, "<odesim arrays>", "exec"), names)
-    return names["f"]  # type: ignore[no-any-return]
+    return names["f"]
 
 
 class ArrayFunction:

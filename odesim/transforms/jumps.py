@@ -168,8 +168,7 @@ def _one_side(e: Any, kind: str, g: Expr, side: int) -> Any:
 
 def _primitive(e: Expr) -> Expr:
     """e without its positive numerical factor."""
-    part: Expr = sp.expand(e).as_content_primitive()[1]
-    return part
+    return sp.expand(e).as_content_primitive()[1]
 
 
 def _solve_boundary(surface: Expr) -> dict[Any, Expr] | None:

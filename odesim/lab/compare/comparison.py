@@ -262,10 +262,8 @@ class Comparison:
         """
         if self.members is not None:
             names = [var] if isinstance(var, str) else list(var)
-            both: Axes | Array = draw("dataset", self.members, ax, var=[f"{v}_{side}" for v in names for side in SIDES])
-            return both
-        drawn: Axes | Array = draw("comparison", self, ax, var=var)
-        return drawn
+            return draw("dataset", self.members, ax, var=[f"{v}_{side}" for v in names for side in SIDES])
+        return draw("comparison", self, ax, var=var)
 
     def table(self) -> list[dict[str, Any]]:
         """A row for each observable: name, meaning, shape, all metrics of the means over seeds, and `each` {metric: (R,)} by seed.

@@ -138,8 +138,7 @@ def sides_of(run: Solution, seeds: Sequence[Curves], measured: list[Measured], s
 
 def entry_of(side: Side, m: Measured) -> Array:
     """The series (R, T) of one component of a side's quantity."""
-    row: Array = np.moveaxis(side.values(m.quantity), (0, 1), (-2, -1))[m.at]
-    return row
+    return np.moveaxis(side.values(m.quantity), (0, 1), (-2, -1))[m.at]
 
 
 def line_of(curves: Curves, m: Measured) -> tuple[Array, Array]:

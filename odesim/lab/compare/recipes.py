@@ -83,8 +83,7 @@ def in_two_steps(side: str, epoch: float) -> Measure:
 
 def centred(a: Array) -> Array:
     """a (R, n) less its mean over n."""
-    result: Array = a - a.mean(axis=1, keepdims=True)
-    return result
+    return a - a.mean(axis=1, keepdims=True)
 
 
 def joint(attention: str, *more: Reading, **options: Any) -> Recipe:

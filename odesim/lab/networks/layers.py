@@ -128,8 +128,7 @@ def sum_rows(dy: Array) -> Array:
     """The sum (R, k) of the rows of dy (R, N, k)."""
     if device.is_fused(dy):
         return device.sum_rows(dy)[0]
-    total: Array = dy.sum(axis=1)
-    return total
+    return dy.sum(axis=1)
 
 
 # Layer normalisation and its gradient: rows with mean 0 and variance 1, then gain and shift (Ba et al. 2016).
@@ -205,8 +204,7 @@ def _by_product(dy: Array, tokens: Array, V: int) -> Array:
     """embed_back as a product with indicators, for GPUs, where atomic adds would change bits from run to run."""
     R, N, _ = dy.shape
     indicators = (tokens.reshape(R, 1, N) == array_namespace(dy).arange(V)[:, None]).astype(dy.dtype)  # (R, V, N)
-    product: Array = indicators @ dy
-    return product
+    return indicators @ dy
 
 
 def _by_rows(dy: Array, tokens: Array, V: int) -> Array:
@@ -228,8 +226,7 @@ def _by_rows(dy: Array, tokens: Array, V: int) -> Array:
 def split_heads(x: Array, B: int, H: int) -> Array:
     """x (R, B * T, H * e) as a view (R, B, H, T, e), by heads."""
     R, N, d = x.shape
-    view: Array = x.reshape(R, B, N // B, H, d // H).transpose(0, 1, 3, 2, 4)
-    return view
+    return x.reshape(R, B, N // B, H, d // H).transpose(0, 1, 3, 2, 4)
 
 
 def key_bias(T: int, like: Array, *, causal: bool, padding: Array | None, log_weight: Array | None) -> Array | None:

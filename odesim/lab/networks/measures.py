@@ -63,8 +63,7 @@ def mean_best_correlation(latents: Array, nodes: Array, weight: Array) -> Array:
     best = correlations(latents, nodes, weight).max(axis=2)  # (R, A)
     occurs = ((xp.asarray(latents) > 0) & (xp.asarray(weight) > 0)[:, :, None]).any(axis=1)  # (R, A)
     count = xp.maximum(occurs.sum(axis=1), 1).astype(best.dtype)
-    mean: Array = xp.where(occurs, best, 0.0).sum(axis=1) / count
-    return mean
+    return xp.where(occurs, best, 0.0).sum(axis=1) / count
 
 
 def by_layer(latents: Sequence[Array], nodes: Sequence[Array], weight: Array) -> Array:

@@ -281,7 +281,7 @@ class Transformer:
 def like(params: Params, value: Array) -> Array:
     """value in the library and dtype of a transformer's parameters."""
     E = params["embedding"]
-    return array_namespace(E).asarray(value.astype(str(E.dtype)))  # type: ignore[no-any-return]
+    return array_namespace(E).asarray(value.astype(str(E.dtype)))
 
 
 def params_of_layer(params: Params, prefix: str) -> Params:

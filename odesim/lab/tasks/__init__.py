@@ -16,5 +16,4 @@ def load_task(name: str) -> "Task":
     """The task with this name. Raises ParamError with the nearest spelling."""
     if name not in TASKS:
         raise ParamError(no_such("task", name, TASKS))
-    task: Task = import_module(f"odesim.lab.tasks.{name}").TASK
-    return task
+    return import_module(f"odesim.lab.tasks.{name}").TASK

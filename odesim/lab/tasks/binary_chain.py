@@ -79,8 +79,7 @@ class Chain:
         xp, (s, _), (f0, _) = array_namespace(params["e"]), gain(params), self.after_0(params)
         pi1 = self.p / (self.p + self.q)
         after_0, after_1 = (xp.logaddexp(0 * f, f) - one * f for f, one in ((f0, self.p), (f0 + s, 1 - self.q)))
-        result: Array = (1 - pi1) * after_0 + pi1 * after_1
-        return result
+        return (1 - pi1) * after_0 + pi1 * after_1
 
 
 def gain(params: Params) -> tuple[Array, Array]:

@@ -32,8 +32,7 @@ from odesim.lab.training.task import Batch, Experiment, Observable, Params, Refe
 
 def erf_value(u: Array) -> Array:
     """erf(u / sqrt 2), computed on the host: a step has few fields, and cupy's own is in another module."""
-    value: Array = array_namespace(u).asarray(erf(on_host(u) * np.asarray(0.5**0.5, u.dtype)))
-    return value
+    return array_namespace(u).asarray(erf(on_host(u) * np.asarray(0.5**0.5, u.dtype)))
 
 
 def relu_mean(ab: Array, aa: Array, bb: Array) -> Array:
@@ -41,8 +40,7 @@ def relu_mean(ab: Array, aa: Array, bb: Array) -> Array:
     lengths = np.sqrt(aa * bb)
     cosine = np.clip(ab / np.where(lengths == 0, 1, lengths), -1, 1)
     angle = np.arccos(cosine)
-    mean: Array = lengths * (np.sin(angle) + (np.pi - angle) * cosine) / (2 * np.pi)
-    return mean
+    return lengths * (np.sin(angle) + (np.pi - angle) * cosine) / (2 * np.pi)
 
 
 ACTIVATIONS = {
@@ -65,8 +63,7 @@ def generalisation_error(overlaps: Array, weights: Array, activation: str) -> Ar
     """
     variances = np.diagonal(overlaps, axis1=-2, axis2=-1)  # (..., n)
     means = MEANS[activation](overlaps, variances[..., :, None], variances[..., None, :])  # (..., n, n)
-    error: Array = 0.5 * (weights[..., :, None] * means * weights[..., None, :]).sum(axis=(-2, -1))
-    return error
+    return 0.5 * (weights[..., :, None] * means * weights[..., None, :]).sum(axis=(-2, -1))
 
 
 # The committee, a two-layer student sum_k v_k g(w_k . x / sqrt N), with hand-written gradients of its squared error.
@@ -151,8 +148,7 @@ def free_root(Q: Array, R: Array) -> Array:
     values, vectors = np.linalg.eigh(Q - R @ R.T)
     if values[0] < -ROUNDING * max(1.0, values[-1]):
         raise ParamError(f"no student has these overlaps: Q - R R^T has the eigenvalue {values[0]:.3g}, below 0")
-    root: Array = vectors * np.sqrt(np.maximum(values, 0))
-    return root
+    return vectors * np.sqrt(np.maximum(values, 0))
 
 
 # Gaussian inputs and what a two-layer teacher sum_m A_m g(w_m . x / sqrt N) says of them, with noise; fresh in every iteration.

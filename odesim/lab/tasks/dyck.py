@@ -85,8 +85,7 @@ def depths_of(tokens: Array, k: int, D: int) -> Array:
 
 def rights(outputs: Array, targets: Array, k: int) -> Array:
     """Which of targets (R, B, T) are closing brackets whose type has the largest output (R, B, T, 2 k) of closing ones."""
-    right: Array = (outputs[..., k:].argmax(axis=-1) == targets - k) & (targets >= k)
-    return right
+    return (outputs[..., k:].argmax(axis=-1) == targets - k) & (targets >= k)
 
 
 def last_open(batch: Batch, k: int, D: int) -> Array:

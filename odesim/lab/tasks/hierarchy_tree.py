@@ -112,8 +112,7 @@ class Tree:
                 up = messages.reshape(len(present), self.size(depth - 1), self.num_children, 2).sum(axis=2)
             zero, one = up[..., :1] + np.log(1 - self.q), up[..., 1:] + np.log(self.q)  # (B, A, D)
             joint = np.logaddexp(zero, one).sum(axis=1) + np.log(self.p)  # (B, D)
-        posterior: Array = joint - np.logaddexp.reduce(joint, axis=1, keepdims=True)
-        return posterior
+        return joint - np.logaddexp.reduce(joint, axis=1, keepdims=True)
 
 
 TEST_SEQUENCES, WATCHED_SEQUENCES = 256, 64  # number of test sequences, and of those whose attention is recorded

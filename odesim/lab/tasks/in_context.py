@@ -72,8 +72,7 @@ class LinearAttention:
     @property
     def Gamma(self) -> Array:
         """(1 + 1/N) lam + tr / N (D,)."""
-        result: Array = self.lam + (self.lam + self.lam.sum()) / self.N
-        return result
+        return self.lam + (self.lam + self.lam.sum()) / self.N
 
     def initial(self, rngs: Sequence[Generator], dtype: str) -> Params:
         """All weights (R, ...), drawn in the order v, k, q or v, U."""
@@ -121,8 +120,7 @@ class LinearAttention:
         """W_aa Gamma_a (R, D)."""
         W = self.product(params)
         xp = array_namespace(W)
-        result: Array = xp.einsum("raa->ra", W) * xp.asarray(self.Gamma, dtype=W.dtype)
-        return result
+        return xp.einsum("raa->ra", W) * xp.asarray(self.Gamma, dtype=W.dtype)
 
     def population_loss(self, params: Params) -> Array:
         """tr - 2 sum_a lam_a^2 W_aa + sum_ab Gamma_a lam_a W_ab^2 lam_b (R,)."""
@@ -130,8 +128,7 @@ class LinearAttention:
         xp = array_namespace(W)
         lam, second = (xp.asarray(a, dtype=W.dtype) for a in (self.lam, self.Gamma * self.lam))
         gain = (lam * lam * xp.einsum("raa->ra", W)).sum(axis=1)
-        result: Array = lam.sum() - 2 * gain + (second[:, None] * W * W * lam).sum(axis=(1, 2))
-        return result
+        return lam.sum() - 2 * gain + (second[:, None] * W * W * lam).sum(axis=(1, 2))
 
 
 KINDS = {"separate": ("v", "k", "q"), "merged": ("v", "U")}

@@ -42,16 +42,14 @@ def node_observables(c: Array) -> tuple[Observable, ...]:
     def loss(params: Params) -> Array:
         xp, v = array_namespace(params["V"]), params["V"][..., 0]
         off = xp.asarray(c, v.dtype) - v * xp.exp(params["Z"][..., 0])
-        result: Array = (off * off).sum(axis=-1) / 2
-        return result
+        return (off * off).sum(axis=-1) / 2
 
     def spread(params: Params) -> Array:
         return entropy(softmax(params["Z"][..., 0]))
 
     def law(params: Params) -> Array:
         v = params["V"][..., 0]
-        result: Array = params["Z"][..., 0] - v * v / 2
-        return result
+        return params["Z"][..., 0] - v * v / 2
 
     return (
         Observable("v", lambda params: params["V"][..., 0].copy(), ("l",), "weights of the node"),

@@ -36,8 +36,7 @@ def draw_chains(rng: Generator, count: int, k: int) -> Array:
 def stationary(P: Array) -> Array:
     """The stationary probabilities (n, k) of chains P (n, k, k): pi (1 - P + ones) = ones."""
     n, k, _ = P.shape
-    pi: Array = np.linalg.solve((np.eye(k) - P + 1).swapaxes(1, 2), np.ones((n, k, 1)))[..., 0]
-    return pi
+    return np.linalg.solve((np.eye(k) - P + 1).swapaxes(1, 2), np.ones((n, k, 1)))[..., 0]
 
 
 def draw_sequences(rng: Generator, count: int, k: int, length: int, first: str) -> Array:
@@ -83,8 +82,7 @@ def strategies(tokens: Array, k: int) -> Array:
 def losses(predicted: Array, targets: Array) -> Array:
     """Mean -ln p[target] (..., R) over samples and positions, for predicted (..., R, B, T, k) and targets (R, B, T)."""
     p = (predicted * (targets[..., None] == np.arange(predicted.shape[-1]))).sum(axis=-1)  # (..., R, B, T)
-    means: Array = -np.log(p).mean(axis=(-2, -1))
-    return means
+    return -np.log(p).mean(axis=(-2, -1))
 
 
 def divergences(predicted: Array, logits: Array) -> Array:
@@ -97,8 +95,7 @@ def divergences(predicted: Array, logits: Array) -> Array:
     log_p = shifted - xp.log(xp.exp(shifted).sum(axis=-1, keepdims=True))  # (R, B, T, k)
     right = xp.asarray(predicted, dtype=logits.dtype)
     each = (right * (xp.log(right) - log_p)).sum(axis=-1)  # (S, R, B, T)
-    means: Array = each.mean(axis=(-2, -1)).swapaxes(0, 1)
-    return means
+    return each.mean(axis=(-2, -1)).swapaxes(0, 1)
 
 
 TEST_SEQUENCES, WATCHED_SEQUENCES = 256, 32  # of the test loss; of what is recorded at every iteration

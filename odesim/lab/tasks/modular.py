@@ -108,21 +108,18 @@ class Adder:
     def amplitudes(self, w: Array) -> Array:
         """(R, N, (p - 1)/2)."""
         a, b = self.waves(w)
-        result: Array = array_namespace(w).sqrt(a * a + b * b)
-        return result
+        return array_namespace(w).sqrt(a * a + b * b)
 
     def phases(self, w: Array) -> Array:
         """(R, N, (p - 1)/2), from -pi to pi; on the host, which has the angle of a point."""
         a, b = map(on_host, self.waves(w))
-        result: Array = array_namespace(w).asarray(np.arctan2(b, a))
-        return result
+        return array_namespace(w).asarray(np.arctan2(b, a))
 
     def gap(self, params: Params) -> Array:
         """D (R, N, (p - 1)/2)."""
         phi, psi = (on_host(self.phases(params[name])) for name in ("theta", "xi"))
         turned = (psi - 2 * phi + np.pi) % (2 * np.pi) - np.pi
-        result: Array = array_namespace(params["theta"]).asarray(turned)
-        return result
+        return array_namespace(params["theta"]).asarray(turned)
 
 
 SETTINGS = (
@@ -167,8 +164,7 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
 
 def psi_of(seen: Mapping[str, Array], facts: Any) -> Array:
     """psi (R, T, N, K) beside phi, so that psi - 2 phi is D."""
-    result: Array = seen["D"] + 2 * seen["phi"]
-    return result
+    return seen["D"] + 2 * seen["phi"]
 
 
 LOSS = Link("loss", ("loss",), lambda seen, facts: seen["loss"] - np.log(facts.config["p"]), doc="above that of no logits, ln p")

@@ -49,8 +49,7 @@ class Column:
         xp = array_namespace(w)
         logits = w + xp.asarray(np.log(self.m), dtype=w.dtype)
         logits = logits - logits.max(axis=1)[:, None]
-        result: Array = logits - xp.log(xp.exp(logits).sum(axis=1))[:, None]
-        return result
+        return logits - xp.log(xp.exp(logits).sum(axis=1))[:, None]
 
     def loss_and_gradients(self, params: Params, batch: Batch) -> tuple[Array, Params]:
         """Loss (R,), the mean cross-entropy of the labels, and its gradient {w: (R, K)}."""
@@ -60,8 +59,7 @@ class Column:
     def population_loss(self, params: Params) -> Array:
         """(R,)."""
         log_p = self.log_p(params["w"])
-        result: Array = -(log_p * array_namespace(log_p).asarray(self.y, dtype=log_p.dtype)).sum(axis=1)
-        return result
+        return -(log_p * array_namespace(log_p).asarray(self.y, dtype=log_p.dtype)).sum(axis=1)
 
 
 SETTINGS = (

@@ -71,8 +71,7 @@ class Regression:
     def delta(self, params: Params) -> Array:
         """w - target (R, n)."""
         w = params["w"]
-        result: Array = w - array_namespace(w).asarray(self.target, dtype=w.dtype)
-        return result
+        return w - array_namespace(w).asarray(self.target, dtype=w.dtype)
 
     def errors(self, params: Params) -> Array:
         """D (R, n)."""
@@ -82,8 +81,7 @@ class Regression:
     def risk(self, params: Params) -> Array:
         """R (R,)."""
         D = self.errors(params)
-        result: Array = 0.5 * ((D * array_namespace(D).asarray(self.lam, dtype=D.dtype)).sum(axis=1) + self.s2)
-        return result
+        return 0.5 * ((D * array_namespace(D).asarray(self.lam, dtype=D.dtype)).sum(axis=1) + self.s2)
 
 
 def samples(seeds: Sequence[int], network: Regression, *, batch: int, dtype: str) -> Stream:
@@ -149,8 +147,7 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
 
 def above_the_least(seen: Mapping[str, Array], facts: TrainingFacts) -> Array:
     """R (R, T) without the noise of labels."""
-    result: Array = seen["R"] - facts.config["s2"] / 2
-    return result
+    return seen["R"] - facts.config["s2"] / 2
 
 
 PLAIN, LAWS = {"momentum": (0,)}, {"lam": (None,), "target": (None,)}

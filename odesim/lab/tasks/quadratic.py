@@ -158,8 +158,7 @@ def not_of_muon(facts: TrainingFacts) -> list[str]:
 
 def above_the_least(seen: Mapping[str, Array], facts: TrainingFacts) -> Array:
     """|W - b|^2 / 2 (R, T), for H = 1."""
-    result: Array = seen["loss"] + 0.5 * (arrays(facts.config)[1] ** 2).sum()
-    return result
+    return seen["loss"] + 0.5 * (arrays(facts.config)[1] ** 2).sum()
 
 
 def of_row(step: Any, optimizers: tuple[str, ...], wrong: Any = not_a_row, **more: Any) -> Pair:

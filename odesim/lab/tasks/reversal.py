@@ -131,27 +131,23 @@ class Decoder:
         """-ln p(target | source) (R, n) of facts (2, n)."""
         rows, target_logits = self.rows_of(params, facts)
         xp, top = array_namespace(rows), rows.max(axis=2)
-        result: Array = xp.log(xp.exp(rows - top[..., None]).sum(axis=2)) + top - target_logits
-        return result
+        return xp.log(xp.exp(rows - top[..., None]).sum(axis=2)) + top - target_logits
 
     def probability(self, params: Params, facts: Array) -> Array:
         """p(target | source) (R, n) of facts (2, n)."""
         surprise = self.surprise(params, facts)
-        result: Array = array_namespace(surprise).exp(-surprise)
-        return result
+        return array_namespace(surprise).exp(-surprise)
 
     def two_steps(self, params: Params) -> Array:
         """The mean (R,) over facts held out of the product of the probabilities of the two trained facts that lead to each."""
         p = self.probability(params, self.trained)
         first, second = array_namespace(p).asarray(self.steps)
-        result: Array = (p.take(first, axis=1) * p.take(second, axis=1)).mean(axis=1)
-        return result
+        return (p.take(first, axis=1) * p.take(second, axis=1)).mean(axis=1)
 
     def margin(self, params: Params) -> Array:
         """The mean (R,) over trained facts of the target's logit less the mean of the others in its row."""
         rows, target_logits = self.rows_of(params, self.trained)
-        result: Array = ((target_logits * self.shape[1] - rows.sum(axis=2)) / (self.shape[1] - 1)).mean(axis=1)
-        return result
+        return ((target_logits * self.shape[1] - rows.sum(axis=2)) / (self.shape[1] - 1)).mean(axis=1)
 
 
 ORDERS = ("shuffled", "replacement")

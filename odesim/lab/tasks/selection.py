@@ -66,8 +66,7 @@ class Selector:
             logits = batch["X"] @ (batch["z"] @ W.swapaxes(1, 2))[..., None]
         logits = logits[..., 0]
         a = xp.exp(logits - logits.max(axis=2)[..., None])
-        result: Array = a / a.sum(axis=2)[..., None]
-        return result
+        return a / a.sum(axis=2)[..., None]
 
     def loss_and_gradients(self, params: Params, batch: Batch) -> tuple[Array, Params]:
         """Loss (R,) and its gradient by parameter (R, ...)."""

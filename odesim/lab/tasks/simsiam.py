@@ -91,8 +91,7 @@ class Predicting:
             return params["Wp"]
         U, w, _ = array_namespace(params["W"]).linalg.svd(params["W"], full_matrices=False)
         values = w + self.eps * w.max(axis=1)[:, None]
-        result: Array = (U * values[:, None]) @ U.swapaxes(1, 2)
-        return result
+        return (U * values[:, None]) @ U.swapaxes(1, 2)
 
     def loss_and_gradients(self, params: Params, batch: Batch) -> tuple[Array, Params]:
         """Loss (R,), decay included, and what it moves by parameter (R, ...): alpha is a factor of the predictor's gradient."""
@@ -123,31 +122,26 @@ class Predicting:
         """tau (R, n2): 1 where W is 0."""
         s = diagonal(gram(params["W"]))
         tiny = np.finfo(s.dtype).tiny
-        result: Array = (diagonal(params["Wa"] @ params["W"].swapaxes(1, 2)) + tiny) / (s + tiny)
-        return result
+        return (diagonal(params["Wa"] @ params["W"].swapaxes(1, 2)) + tiny) / (s + tiny)
 
     def singular(self, params: Params) -> Array:
         """w (R, n2)."""
-        result: Array = array_namespace(params["W"]).linalg.svd(params["W"], compute_uv=False)
-        return result
+        return array_namespace(params["W"]).linalg.svd(params["W"], compute_uv=False)
 
 
 def gram(W: Array) -> Array:
     """W W^T (R, n2, n2)."""
-    result: Array = W @ W.swapaxes(1, 2)
-    return result
+    return W @ W.swapaxes(1, 2)
 
 
 def diagonal(A: Array) -> Array:
     """(R, n) of matrices (R, n, n)."""
-    result: Array = array_namespace(A).einsum("rjj->rj", A).copy()
-    return result
+    return array_namespace(A).einsum("rjj->rj", A).copy()
 
 
 def norm(A: Array) -> Array:
     """(R,) of matrices (R, n, n)."""
-    result: Array = array_namespace(A).sqrt((A * A).sum(axis=(1, 2)))
-    return result
+    return array_namespace(A).sqrt((A * A).sum(axis=(1, 2)))
 
 
 SETTINGS = (

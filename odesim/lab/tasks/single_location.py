@@ -87,20 +87,17 @@ class Locator:
     def across(self, params: Params) -> Array:
         """k . v, v . k*, k . v* (R, 3)."""
         k, v = unit(params["k"]), unit(params["v"])
-        result: Array = array_namespace(k).stack([(k * v).sum(axis=1), v[:, 0], k[:, 1]], axis=1)
-        return result
+        return array_namespace(k).stack([(k * v).sum(axis=1), v[:, 0], k[:, 1]], axis=1)
 
 
 def length(w: Array) -> Array:
     """|w| (R,)."""
-    result: Array = array_namespace(w).sqrt((w * w).sum(axis=1))
-    return result
+    return array_namespace(w).sqrt((w * w).sum(axis=1))
 
 
 def unit(w: Array) -> Array:
     """w (R, d) over its length."""
-    result: Array = w / length(w)[:, None]
-    return result
+    return w / length(w)[:, None]
 
 
 SETTINGS = (

@@ -83,8 +83,7 @@ class Stack:
     def order(self, params: Params) -> Array:
         """r (R,)."""
         mean = params["x"].mean(axis=1)
-        result: Array = array_namespace(mean).sqrt((mean * mean).sum(axis=1))
-        return result
+        return array_namespace(mean).sqrt((mean * mean).sum(axis=1))
 
     def moments(self, params: Params) -> Array:
         """a (R, modes): means of P_k(u), u the cosine to the mean, P_k Gegenbauer's polynomial of d dimensions with P_k(1) = 1."""

@@ -43,8 +43,7 @@ class Valley:
 
     def sharpness(self, params: Params) -> Array:
         """S (R,)."""
-        result: Array = 10 + 6 * params["y1"] + 2 * params["y2"] * params["y2"]
-        return result
+        return 10 + 6 * params["y1"] + 2 * params["y2"] * params["y2"]
 
     def loss_and_gradients(self, params: Params, batch: Batch) -> tuple[Array, Params]:
         """The loss (R,) and its gradient {x, y1, y2: (R,)}."""
@@ -94,8 +93,7 @@ def mean_of(name: str, source: str, power: int = 1) -> Link:
         at, half = np.arange(values.shape[1]), facts.config["window"] // 2
         half = np.minimum(half, np.minimum(at, at[::-1]))
         total = np.concatenate([0 * values[:, :1], np.cumsum(values, axis=1)], axis=1)
-        result: Array = (total[:, at + half + 1] - total[:, at - half]) / (2 * half + 1)
-        return result
+        return (total[:, at + half + 1] - total[:, at - half]) / (2 * half + 1)
 
     return Link(name, (source,), mean, doc=f"mean of {source}{f'^{power}' * (power > 1)} over saved times")
 

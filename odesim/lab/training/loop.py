@@ -144,8 +144,7 @@ class Trajectory:
         attributes = {"task": self.task, "model": self.model, "status": self.status, "message": self.message, "steps": self.steps}
         settings = {name: value for name, value in self.config.items() if isinstance(value, str | int | float)}
         coords = {SEED: np.array(self.seeds), TIME: self.t}
-        run: xarray.Dataset = with_accessor(xarray.Dataset(variables, coords=coords, attrs={**settings, **attributes}))
-        return run
+        return with_accessor(xarray.Dataset(variables, coords=coords, attrs={**settings, **attributes}))
 
     @check_keywords
     def plot(
@@ -172,8 +171,7 @@ class Trajectory:
             For what was not recorded.
         """
         run = self.to_xarray().assign_attrs(labels=self.attrs.get("labels", {}))
-        drawn: Axes | Array = draw("training", run, ax, var=var, index=index, log=log)
-        return drawn
+        return draw("training", run, ax, var=var, index=index, log=log)
 
     def __repr__(self) -> str:
         shapes = ", ".join(f"{name} {value.shape}" for name, value in self.final.items())

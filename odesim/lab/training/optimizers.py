@@ -158,8 +158,7 @@ class Sign(Sgd):
 
     def direction(self, g: Array, v: Array | None) -> Array:
         along = super().direction(g, v)
-        result: Array = array_namespace(along).sign(along)
-        return result
+        return array_namespace(along).sign(along)
 
 
 class Muon(Sgd):
@@ -198,8 +197,7 @@ def nearly_orthogonal(G: Array) -> Array:
         A = X @ X.swapaxes(1, 2)
         X = a * X + (b * A + c * (A @ A)) @ X
     X = X * max(1, rows / columns) ** 0.5
-    result: Array = X.swapaxes(1, 2) if rows > columns else X
-    return result
+    return X.swapaxes(1, 2) if rows > columns else X
 
 
 class Adam(Sgd):
