@@ -81,7 +81,7 @@ def sparse_system(formulas: Formulas) -> SparseSystem:
     rows = slopes.rows | {y: {f: "1.0"} for y, f in zip(states, slopes.outputs, strict=True)}
     active = {*slopes.rows, *states, "t"}
     rows = _needed({name: {read: e for read, e in row.items() if read in active} for name, row in rows.items()}, states)
-    for name in _early(rows, states):
+    for name in [name for name, bare in _order({n: set(row) - {"t"} for n, row in rows.items()}, set(rows) - set(states)) if bare]:
         _substitute(rows, name, slopes.builder)
     left = _order({name: set(row) - {"t"} for name, row in rows.items()}, set(rows) - set(states))
     used = [*slopes.outputs, *(e for row in rows.values() for e in row.values())]
@@ -106,11 +106,6 @@ def _substitute(rows: Rows, name: str, builder: CodeBuilder) -> None:
             for read, entry in row_of_name.items():
                 term = builder.times(factor, entry)
                 row[read] = builder.plus(row[read], term) if read in row else term
-
-
-def _early(rows: Rows, states: Iterable[str]) -> list[str]:
-    """The operations, in order, that are eliminated before they have a right-hand side."""
-    return [name for name, bare in _order({n: set(row) - {"t"} for n, row in rows.items()}, set(rows) - set(states)) if bare]
 
 
 def _order(reads: dict[str, set[str]], inner: set[str]) -> list[tuple[str, bool]]:

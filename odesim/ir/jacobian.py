@@ -217,7 +217,7 @@ class Chain:
         assert isinstance(s.via, Indexed)
         rank = len(s.loops)
         rows = gather(params[base_name(s.via)], s.via.indices, params)
-        order = [s.loops.index(i) for i in _loops(s.via)]
+        order = [s.loops.index(i) for i in [j for k in s.via.indices for j in loop_indices(k)]]
         rows = np.expand_dims(rows.transpose(np.argsort(order)), [k for k in range(rank) if k not in order])
         others = [np.arange(self.extents[i]).reshape([-1 if k == s.loops.index(i) else 1 for k in range(rank)]) for i in s.free[1:]]
         out = np.zeros((*(self.extents[i] for i in s.free), *term.shape[rank:]))
@@ -301,10 +301,6 @@ def places(i: Any, n: int, params: Mapping[str, Any]) -> Any:
 def _ended(place: Any, kind: type[Neighbour], n: int) -> Any:
     """A place beside an axis of n places, moved to the axis; inside another neighbour a Padded one stays."""
     return place if kind is Padded else place % n if kind is Wrapped else np.clip(place, 0, n - 1)
-
-
-def _loops(i: Indexed) -> list[Symbol]:
-    return [j for k in i.indices for j in loop_indices(k)]
 
 
 def _add(sums: dict[Any, Array], name: Any, term: Array) -> None:

@@ -129,17 +129,13 @@ def _extract(statements: list[Statement], uses: list[tuple[int, Expr]], work: "L
                 indices = work.free(f)
                 factors = [c.xreplace(_slots(indices, back=True)) for c in sorted(common, key=str)]
                 content, base = _base(f)
-                one = _root(f, content, least, base)
+                one = f if content == least else sp.exp(least * base.args[0])
                 work.statements = out
                 shared = work.new(sp.Mul(one, *factors), "map", indices)
                 body = _replace(body, f, factors, shared ** (content / least))
         out.append(replace(s, body=body))
     work.statements = out
     return out
-
-
-def _root(f: Expr, content: sp.Rational, least: sp.Rational, base: Expr) -> Expr:
-    return f if content == least else sp.exp(least * base.args[0])
 
 
 def _slots(indices: tuple[Symbol, ...], back: bool = False) -> dict[Symbol, Symbol]:

@@ -181,7 +181,7 @@ class LaneEngine:
             kept.append(values)
             table[AT["PARAMS"] + 2 * k] = values.ctypes.data
             table[AT["PARAMS"] + 2 * k + 1] = values.size // max(count, 1) if varies else 0
-        size = count if pool is None else block_size(count, pool._max_workers)
+        size = count if pool is None else min(max(count // (BLOCKS * pool._max_workers), LEAST), MOST)
         if flow is not None and pool is not None:  # a round of few members takes as long as one of many
             size = max(LEAST, -(-count // pool._max_workers))
         blocks = [(a, min(a + size, count)) for a in range(0, count, size)]
@@ -261,11 +261,6 @@ def starts(request: EnsembleRequest, numbers: Numbers, initial: Mapping[str, Arr
     for name, view in layout.split(rows).items():
         view[...] = initial.get(name, numbers.initial[name])
     return rows.astype(np.float64, copy=False)
-
-
-def block_size(count: int, threads: int) -> int:
-    """The number of members of a block: enough blocks that all threads end together, few because lanes run empty at the end of one."""
-    return min(max(count // (BLOCKS * threads), LEAST), MOST)
 
 
 def put_statuses(chunk: Chunk, codes: Array) -> None:

@@ -43,11 +43,6 @@ RESULTS = frozenset(("attempt", "initial", "member", "occurrence", "params", "po
 SHAPES = re.compile(r"([A-Za-z]|acc)\d*_|event\d+")  # y_, k0_, acc0_, event1
 
 
-def is_reserved(name: str) -> bool:
-    """Whether generated code uses this name."""
-    return name in WORDS or SHAPES.fullmatch(name) is not None
-
-
 def check_system(s: Definition) -> None:
     """Raises SpecError unless every part of s fits the others."""
     with error_part("name"):
@@ -160,7 +155,7 @@ def _check_names(s: Definition) -> None:
     for name in (*names, *s.size_names, *indices, *sorted(summed)):
         if name == time.name:
             raise SpecError(f"{s.name}: {name!r} is the time, and also an index, size, state or parameter")
-        if name in rates or is_reserved(name):
+        if name in rates or (name in WORDS or SHAPES.fullmatch(name) is not None):
             other = f"{name.rstrip('_')}_1"
             raise SpecError(f"{s.name}: {name!r} is a name that generated code has for itself; choose another, such as {other}")
     for other in (*s.size_names, *indices):

@@ -131,7 +131,7 @@ def copy_integer_factors(program: Program, integers: set[str], taken: set[str]) 
     if not factors:
         return program
     used = taken | {s.name for s in program.statements()} | {i.name for i in program.extents} | program.inputs() | program.sizes
-    names = _fresh(used)
+    names = (f"w{n}" for n in count() if f"w{n}" not in used)
     copies: dict[str, tuple[Statement, IndexedBase]] = {}
     for f in sorted(factors, key=str):
         if base_name(f) not in copies:
@@ -144,7 +144,3 @@ def copy_integer_factors(program: Program, integers: set[str], taken: set[str]) 
 
     first = tuple((copy,) for copy, _ in copies.values())
     return replace(program, passes=(*first, *(tuple(map(use_copies, group)) for group in program.passes)))
-
-
-def _fresh(used: set[str]) -> Iterator[str]:
-    return (f"w{n}" for n in count() if f"w{n}" not in used)

@@ -72,11 +72,6 @@ def tokens(text: str) -> Iterator[str]:
         yield match[1] or match[2]
 
 
-def is_word(token: str) -> bool:
-    """Whether a token is a word; false for marks and `<unk>`."""
-    return token[0] == "_" or token[0].isalnum()
-
-
 def encode(text: str, vocabulary: int) -> Corpus:
     """The Corpus of a text with the vocabulary - 1 most frequent tokens, or all of a text that has fewer; ties are in alphabetical order.
 
@@ -180,7 +175,7 @@ def pair_classes(corpus: Corpus, *, length: int, num_next: int, num_query: int, 
     M = len(corpus.words)
     training, validation = windows(corpus, length, fraction)
     pairs = training.pairs(M)
-    word = np.array([is_word(token) for token in corpus.words])
+    word = np.array([(token[0] == "_" or token[0].isalnum()) for token in corpus.words])
     frequent, counts = np.unique(pairs[word[pairs // M] & word[pairs % M]], return_counts=True)
     queries: list[int] = []
     chosen: dict[int, int] = {}  # next token: pair
