@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 import odesim
 from odesim.base.errors import counted
-from odesim.models.classics._committee_claims import FIRST, START, half_a_unit, online
+from odesim.models.classics.claims import FIRST, START, half_a_unit, online
 from odesim.plot.figures import SCRIPT, Feature
 from odesim.plot.style import CATEGORIES, DASHES, FAINT, INK, few_log_ticks, few_ticks, letter_panels, picture
 

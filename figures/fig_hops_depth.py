@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 import odesim
 from odesim.base.errors import counted
-from odesim.models.static._composition_claims import bound, least_error, tables
+from odesim.models.static._limit_claims import bound, least_error, tables
 from odesim.plot.figures import PUBLISHED, SCRIPT, THEORY, Feature
 from odesim.plot.style import CATEGORIES, DASHES, FAINT, MARKERS, few_ticks, letter_panels, ordered_colors, picture
 

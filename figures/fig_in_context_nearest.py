@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 import odesim
 from odesim.base.errors import counted
-from odesim.models.in_context._nearest_claims import CIRCLE, MODEL, A, on_a_circle
+from odesim.models.in_context.claims import CIRCLE, MODEL, A, on_a_circle
 from odesim.plot.figures import SCRIPT, THEORY, Feature
 from odesim.plot.style import CATEGORIES, DASHES, FAINT, INK, few_log_ticks, letter_panels, picture
 

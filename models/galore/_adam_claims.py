@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 import odesim
 from odesim.lab.claims import Claim, Measurement, Statement
 from odesim.models.galore._memory import Llama
-from odesim.models.galore._refresh_claims import least
+from odesim.models.galore._side_claims import least
 from odesim.models.galore.parametric_gradient import gradient
 from odesim.symbolic import Source
 

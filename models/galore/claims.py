@@ -8,13 +8,9 @@ import numpy as np
 import odesim
 from odesim.lab.claims import Claim, Measurement, Statement, deviation
 from odesim.models.galore._adam_claims import ADAM
-from odesim.models.galore._draw_claims import DRAWN
-from odesim.models.galore._few_claims import FEW
-from odesim.models.galore._memory_claims import MEMORY
-from odesim.models.galore._rank_claims import LOW_RANK
-from odesim.models.galore._refresh_claims import REFRESH
-from odesim.models.galore._side_claims import SIDES
-from odesim.models.galore._stiff_claims import STIFF
+from odesim.models.galore._memory_claims import LOW_RANK, MEMORY
+from odesim.models.galore._sample_claims import DRAWN, FEW, STIFF
+from odesim.models.galore._side_claims import REFRESH, SIDES
 from odesim.models.galore.parametric_gradient import gradient, stable_rank
 from odesim.symbolic import Source
 

@@ -7,9 +7,8 @@ import numpy as np
 
 import odesim
 from odesim.lab.claims import Claim, Measurement, Statement, deviation
-from odesim.models.hierarchy._deep_claims import DEEP
+from odesim.models.hierarchy._deep_claims import DEEP, NODES
 from odesim.models.hierarchy._layer_claims import LAYERS
-from odesim.models.hierarchy._node_claims import NODES
 from odesim.models.hierarchy._tree_claims import TREES
 from odesim.symbolic import Source
 

@@ -8,12 +8,10 @@ import numpy as np
 import odesim
 from odesim.lab.claims import Claim, Measurement, Statement, deviation
 from odesim.models.joma._entropy_claims import ENTROPY
-from odesim.models.joma._joint_claims import JOINT
+from odesim.models.joma._joint_claims import JOINT, SOFTMAX
 from odesim.models.joma._late_claims import LATE
 from odesim.models.joma._node_claims import NODES
-from odesim.models.joma._signal_claims import SIGNALS
-from odesim.models.joma._softmax_claims import SOFTMAX
-from odesim.models.joma._step_claims import STEPPED
+from odesim.models.joma._step_claims import SIGNALS, STEPPED
 from odesim.symbolic import Source
 
 PAPER = "tian2023joma"

@@ -7,12 +7,10 @@ import numpy as np
 
 import odesim
 from odesim.lab.claims import Claim, Measurement, Statement, deviation
+from odesim.models.scan_snap._data_claims import OVERLAP, TEXT_CLAIMS
 from odesim.models.scan_snap._decoder_claims import DECODER
-from odesim.models.scan_snap._overlap_claims import OVERLAP
 from odesim.models.scan_snap._range_claims import RANGE
-from odesim.models.scan_snap._snap_claims import SNAP
-from odesim.models.scan_snap._speed_claims import SPEED
-from odesim.models.scan_snap._text_claims import TEXT_CLAIMS
+from odesim.models.scan_snap._snap_claims import SNAP, SPEED
 from odesim.symbolic import Source
 
 PAPER = "tian2023scan"

@@ -93,7 +93,7 @@ RULES: dict[str, tuple[str, Callable[..., Any]]] = {
     "galore.memory": ("odesim.models.galore._memory.Llama.adam", lambda f: lambda llama: f(llama) * 2 // 3),
     "galore.memory_rank": ("odesim.models.galore._memory_claims.galore", lambda f: lambda m, n, r: f(m, n, r) + m * r),
     "galore.sizes": ("odesim.models.galore._memory.Llama.embeddings", lambda _: property(lambda llama: llama.vocabulary * llama.hidden)),
-    "galore.stiffness": ("odesim.models.galore._stiff_claims.spread", lambda f: lambda count, draws: f(count + 1, draws)),
+    "galore.stiffness": ("odesim.models.galore._sample_claims.spread", lambda f: lambda count, draws: f(count + 1, draws)),
     "gibbs.estimates": ("odesim.models.gibbs._information_claims.information", more),
     "gibbs.mixing_times": ("odesim.models.gibbs._spectra_claims.gap", more),
     "gibbs.per_token": ("odesim.models.gibbs._information_claims.gap", lambda f: lambda P, p: f(P, p) ** 0.5),
