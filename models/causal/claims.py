@@ -27,7 +27,7 @@ def rivals() -> Iterable[Measurement]:
         found = float(run.events["found"][0]["t"])
         yield Measurement(f"n = {n}: attention is 1/2 at", found, time, 6e-7)
         yield Measurement(f"n = {n}: that of the formula", found, (n + 2 * np.log(n) - 1 / n) * n / ((n + 1) * 0.231), 1e-6)
-        yield Measurement(f"n = {n}: A_parent - A_other at t = 50", float(run.y["A"][1, 0] - run.y["A"][1, 1]), gap, 6e-7)
+        yield Measurement(f"n = {n}: A_parent - A_other at t = 50", run.y["A"][1, 0] - run.y["A"][1, 1], gap, 6e-7)
     for n in (320, 1280):
         run = row(0.231 * np.eye(n + 1)[0], [0.0, 1.1 * (n + 2 * np.log(n)) / 0.231])
         # the rest is 2 ln(n) / n
@@ -49,9 +49,9 @@ def parents(most: float) -> Iterable[Measurement]:
         weights[:, i, order] = run.y["A"]
         flows[i] = (G[order], run.observables["attention"])
         if parent >= 0:
-            yield Measurement(f"place {i}: attention to its parent at t = 3000", float(flows[i][1][-1, 0]), 1.0, 0.05)
+            yield Measurement(f"place {i}: attention to its parent at t = 3000", flows[i][1][-1, 0], 1.0, 0.05)
         if i == 6 and run.events["found"]:
-            yield Measurement("place 6: attention to its parent is 1/2 at", float(run.events["found"][0]["t"]), 4.638418, 6e-7)
+            yield Measurement("place 6: attention to its parent is 1/2 at", run.events["found"][0]["t"], 4.638418, 6e-7)
     for row_of, name in ((1, "t = 5"), (2, "t = 50")):
         gained = sum(float((S[row_of] - S[0]) @ G) for G, S in flows.values()) / scale
         whole = loss(weights[0], sequences, p) - loss(weights[row_of], sequences, p)

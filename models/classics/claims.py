@@ -78,7 +78,7 @@ def finite_dimensions() -> Iterable[Measurement]:
         spreads.append(found.std(ddof=1))
     # of 32 normal numbers each, one ratio of variances in a thousand is further from that of the laws than this, to either side
     reach = float(np.log(stats.f.ppf(0.999, 31, 31)) / 2)
-    yield Measurement("ln of the ratio of the spreads", float(np.log(spreads[0] / spreads[1])), float(np.log(2)), reach)
+    yield Measurement("ln of the ratio of the spreads", np.log(spreads[0] / spreads[1]), np.log(2), reach)
 
 
 COMMITTEE = (
@@ -126,7 +126,7 @@ def sigmoids() -> Iterable[Measurement]:
     yield deviation("all modes", run.y["a"], STRENGTHS * grown / (grown - 1 + STRENGTHS / 1e-3), 1e-8)
     for row, digits in ((1, (2.9457207, 0.3180898, 0.00729583)), (2, (2.99999966, 1.48631082, 0.04931208))):
         for s, a, want in zip(STRENGTHS, run.y["a"][row], digits, strict=True):
-            yield Measurement(f"s = {s:g} at t = {run.t[row]:g}", float(a), want, 6e-8 if row == 1 and s > 1 else 6e-9)
+            yield Measurement(f"s = {s:g} at t = {run.t[row]:g}", a, want, 6e-8 if row == 1 and s > 1 else 6e-9)
 
 
 def half_times() -> Iterable[Measurement]:
@@ -134,14 +134,14 @@ def half_times() -> Iterable[Measurement]:
     events = [f"half{k}: a[{k}] - {s / 2}" for k, s in enumerate(STRENGTHS)]
     run = odesim.integrate("classics.deep_linear_modes", params={"s": STRENGTHS}, span=(0, 10), save=2, events=events, **FINE)
     for k, s in enumerate(STRENGTHS):
-        yield Measurement(f"s = {s:g}", run.events[f"half{k}"][0]["t"], float(np.log(s / 1e-3 - 1) / (2 * s)), 1e-7)
+        yield Measurement(f"s = {s:g}", run.events[f"half{k}"][0]["t"], np.log(s / 1e-3 - 1) / (2 * s), 1e-7)
 
 
 def three_layers() -> Iterable[Measurement]:
     """The weakest mode of three layers, and the flow of the layers in other bases beside the modes."""
     run = odesim.integrate("classics.deep_linear_modes", params={"s": STRENGTHS, "L": 3}, span=(0, 20), save=[0, 10, 20], **FINE)
-    yield Measurement("s = 0.5 at t = 10", float(run.y["a"][1, 2]), 0.00785878, 6e-9)
-    yield Measurement("s = 0.5 at t = 20", float(run.y["a"][2, 2]), 0.45506421, 6e-9)
+    yield Measurement("s = 0.5 at t = 10", run.y["a"][1, 2], 0.00785878, 6e-9)
+    yield Measurement("s = 0.5 at t = 20", run.y["a"][2, 2], 0.45506421, 6e-9)
     left, _, right = np.linalg.svd(np.random.default_rng(0).normal(size=(3, 3)))
     first, second = (np.linalg.qr(np.random.default_rng(k).normal(size=(3, 3)))[0] for k in (1, 2))
     start = {"W1": 0.1 * first @ right, "W2": 0.1 * second @ first.T, "W3": 0.1 * left @ second.T}

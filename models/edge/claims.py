@@ -33,8 +33,8 @@ def cycles() -> Iterable[Measurement]:
     found = run(CYCLES, {"x": 1e-3, "y": -0.01}, 15_000, 1, ea=1e-4, b=1.0)
     x, y = found.y["x"], found.y["y"]
     yield Measurement("mean of x^2", squared(x).mean(), 2e-4, 4e-6)
-    yield Measurement("mean of y", float(y.mean()), 0.0, 2e-3)
-    yield Measurement("first step above the edge", float(np.argmax(y > 0)), 101.0)
+    yield Measurement("mean of y", y.mean(), 0.0, 2e-3)
+    yield Measurement("first step above the edge", np.argmax(y > 0), 101.0)
     yield deviation(
         "x, y after 2000 and 5000 steps", (x[2000], y[2000], x[5000], y[5000]), (3.9533e-4, -0.01128054, 1.0026e-4, -0.01799354), 1e-8
     )
@@ -45,7 +45,7 @@ def for_ever() -> Iterable[Measurement]:
     for ea in (1e-2, 1e-3):
         y = run(CYCLES, {"x": 1e-2, "y": -0.01}, 10_000, 1, ea=ea, b=1.0).y["y"]
         away = ~(np.abs(y) < 1)
-        yield Measurement(f"steps until |y| > 1, ea = {ea:g}", float(np.argmax(away) if away.any() else len(y) - 1), 10_000, 0.0, ">=")
+        yield Measurement(f"steps until |y| > 1, ea = {ea:g}", np.argmax(away) if away.any() else len(y) - 1, 10_000, 0.0, ">=")
 
 
 def growth() -> Iterable[Measurement]:
@@ -53,12 +53,12 @@ def growth() -> Iterable[Measurement]:
     found = run(CYCLES, {"x": float(np.sqrt(0.02) * (1 + 1e-6)), "y": 0.0}, 200, 1, ea=0.01, b=1.0)
     # H to second order: u - ln u - 1 has no digits left there
     near = squared(np.abs(found.y["x"]) / np.sqrt(0.02) - 1) * 0.02 + squared(found.y["y"])
-    yield Measurement("factor of H in 200 steps", float(near[-1] / near[0]), 1.02**200, 0.5)
+    yield Measurement("factor of H in 200 steps", near[-1] / near[0], 1.02**200, 0.5)
     found = run(CYCLES, {"x": 1e-3, "y": -0.01}, 4000, 1, ea=1e-4, b=1.0)
     u, y = found.observables["u"], found.y["y"]
     change = np.diff(np.clip(found.observables["H"], -1e100, 1e100))
     want = 1e-8 * squared(1 - u[:-1]) + 1e-4 * squared(y[:-1]) * (1 + u[:-1])
-    yield Measurement("H gained in 4000 steps, over the sum of its increments", float(change.sum() / want.sum()), 1.0, 0.02)
+    yield Measurement("H gained in 4000 steps, over the sum of its increments", change.sum() / want.sum(), 1.0, 0.02)
 
 
 def ends_below() -> Iterable[Measurement]:
@@ -71,7 +71,7 @@ def ends_below() -> Iterable[Measurement]:
         )
     for y0, want in ((6.0, 19.8994950), (5.0, 19.8994950), (4.6, 19.8994931), (4.4, 19.2280662)):
         found = run(PRODUCT, {"x": 0.1, "y": y0}, 20_000, eta=0.1).final_observables["sharpness"]
-        yield Measurement(f"y^2 in the end from y = {y0:g}, eta = .1", float(found), want, 6e-8)
+        yield Measurement(f"y^2 in the end from y = {y0:g}, eta = .1", found, want, 6e-8)
 
 
 FOUR = {
@@ -93,7 +93,7 @@ def four_layers(tight: bool) -> Iterable[Measurement]:
         else:
             yield Measurement(f"gap over eta, eta = {eta:g}", gap, 20 / 3, 0.0, "<=")
             yield Measurement(f"gap over eta is positive, eta = {eta:g}", gap, 0.0, 0.0, ">=")
-            yield Measurement(f"loss in the end, eta = {eta:g}", float(found.final_observables["loss"]), 0.0, 1e-20)
+            yield Measurement(f"loss in the end, eta = {eta:g}", found.final_observables["loss"], 0.0, 1e-20)
     if tight:
         yield Measurement("at eta = .01", gap, 0.5, 5e-4)
 
@@ -109,7 +109,7 @@ def neuron() -> Iterable[Measurement]:
         yield Measurement(f"b in the end, eta d^2/(8 pi) = {share:g}", b, want, 6e-7)
         edge = brentq(lambda b, eta=eta: 400 * eta * (norm.pdf(b) + b * norm.cdf(b)) ** 2 - 4, -3, 3)
         if share > 1:
-            yield Measurement(f"b less than at the edge, {share:g}", b, float(edge), 0.0, "<=")
+            yield Measurement(f"b less than at the edge, {share:g}", b, edge, 0.0, "<=")
         else:
             yield Measurement(f"|b| stays small, {share:g}", abs(b), 1e-3, 0.0, "<=")
 
@@ -151,8 +151,8 @@ def central() -> Iterable[Measurement]:
         yield deviation(f"central flow at {t}", [along.y["y1"][row], along.y["y2"][row]], recorded[:2], 2e-7)
         yield Measurement(f"mean y1 at step {t}", means["y1"], recorded[0], 0.015)
         yield Measurement(f"mean y2 at step {t}", means["y2"], recorded[1], 0.01)
-        yield Measurement(f"mean x^2 at step {t}", spread, float(along.observables["sigma2"][row]), 0.2 * recorded[2])
-        yield Measurement(f"sharpness of the flow at {t}", float(along.observables["sharpness"][row]), 20.0, 1e-6)
+        yield Measurement(f"mean x^2 at step {t}", spread, along.observables["sigma2"][row], 0.2 * recorded[2])
+        yield Measurement(f"sharpness of the flow at {t}", along.observables["sharpness"][row], 20.0, 1e-6)
 
 
 COUPLING = np.array([[1.0, 0.3], [0.2, 0.8]])
@@ -192,10 +192,10 @@ def two_directions() -> Iterable[Measurement]:
             yield deviation("both: recorded means of x^2", spread.mean(axis=0), (0.00270308, 0.00648226), 2e-7)
             yield deviation("both: recorded means of S", sharp.mean(axis=0), (19.99994, 20.00009), 6e-6)
         if name == "held":
-            yield Measurement("held: growth of S_2 by a alone", float(COUPLING[1] @ a), 0.0, 0.0, ">=")
+            yield Measurement("held: growth of S_2 by a alone", COUPLING[1] @ a, 0.0, 0.0, ">=")
             end = 20 + 0.1 * steps * float(COUPLING[1] @ (a - COUPLING[0] * complementary(a)[0] / 2))
-            yield Measurement("held: S_2 of the flow in the end", float(flow["sharpness"][-1, 1]), end, 1e-4)
-            yield Measurement("held: mean of S_2 over the last 301 steps", float(sharp[-301:, 1].mean()), end, 0.1)
+            yield Measurement("held: S_2 of the flow in the end", flow["sharpness"][-1, 1], end, 1e-4)
+            yield Measurement("held: mean of S_2 over the last 301 steps", sharp[-301:, 1].mean(), end, 0.1)
         else:
             yield deviation(f"{name}: recorded sigma^2", flow["sigma2"][-1], SPREADS, 6e-9)
             # mean S - 2/eta is ln |x| in the end over its start, over eta times the steps

@@ -94,15 +94,13 @@ def algorithm() -> Iterable[Measurement]:
             f"singular vectors, r = {r}, period {period}: loss after {steps}", end(with_singular_vectors(r, period, steps)), want, 6e-7
         )
     # its own directions come from one sketch: 300 others end between -2.30 and -2.99, half of them below -2.77, by the same script
-    yield Measurement(
-        "its own directions, r = 2, period 5: loss after 20", float(by_itself(2, 5, 20).observables["loss"][-1]), -2.672352, 6e-7
-    )
+    yield Measurement("its own directions, r = 2, period 5: loss after 20", by_itself(2, 5, 20).observables["loss"][-1], -2.672352, 6e-7)
     row = with_singular_vectors(2, 5, 20)[-1].final["W"][0]
-    yield Measurement("first row of W, largest deviation", float(np.abs(row - ROW).max()), 0.0, 1.1e-6)
+    yield Measurement("first row of W, largest deviation", np.abs(row - ROW).max(), 0.0, 1.1e-6)
     stays = with_singular_vectors(2, 1000, 1000)
     yield Measurement("singular vectors of the start for ever, r = 2", end(stays), -3.158885, 6e-7)
     adam = by_itself(3, 0, 20, P=np.eye(3))
-    yield Measurement("Adam itself: loss after 20", float(adam.observables["loss"][-1]), -3.908160, 6e-7)
+    yield Measurement("Adam itself: loss after 20", adam.observables["loss"][-1], -3.908160, 6e-7)
 
 
 SIGNS: dict[str, tuple[Sequence[ArrayLike], float]] = {

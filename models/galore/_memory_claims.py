@@ -133,7 +133,7 @@ def tails() -> Iterable[Measurement]:
         for name, rows, want, digits in (("V", s, row[:2], DIGITS[x][:2]), ("dV/dt", rate, row[2:], DIGITS[x][2:])):
             seen = stable_rank(Delta / length[:, None] * rows[:, None]) - 1
             yield Measurement(f"stable rank of {name} - 1 at 1 - t/t* = {x:g}", seen, want[0], digits[0])
-            yield Measurement(f"its formula, {name}, 1 - t/t* = {x:g}", float((rows / rows[top]) ** 2 @ sine), want[1], digits[1])
+            yield Measurement(f"its formula, {name}, 1 - t/t* = {x:g}", (rows / rows[top]) ** 2 @ sine, want[1], digits[1])
 
 
 def at_the_blow_up(second: float) -> Iterable[Measurement]:
@@ -141,7 +141,7 @@ def at_the_blow_up(second: float) -> Iterable[Measurement]:
     Delta = np.array([[1.0, 0.0], [0.0, second], [0.48, 0.36]])
     t = float(np.sqrt(np.pi / 2)) * (1 - 1e-4)
     run = odesim.integrate(SYSTEM, params={"Delta": Delta}, span=(0, t), save=2, backend="numpy", rtol=1e-9, atol=1e-12)
-    yield Measurement(f"stable rank of dV/dt, lengths 1 and {second:g}", float(run.observables["stable_rank_dV"][-1]), 1.0, 0.01)
+    yield Measurement(f"stable rank of dV/dt, lengths 1 and {second:g}", run.observables["stable_rank_dV"][-1], 1.0, 0.01)
 
 
 LOW_RANK = (

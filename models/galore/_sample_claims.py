@@ -49,8 +49,8 @@ def null_space() -> Iterable[Measurement]:
     run, rates, vectors = modes()
     G, null = gradients(run)[0], vectors[:, rates < 1e-10]
     yield Measurement("dimension of the null space, m (n - N')", null.shape[1], 12.0)
-    yield Measurement("rank of G, at most that", float(np.linalg.matrix_rank(G.reshape(6, 10))), 10.0 - 8.0, 0.0, "<=")
-    yield Measurement("|G_par| / |G|", float(np.linalg.norm(null.T @ G) / np.linalg.norm(G)), 1e-3, 1e-6, ">=")
+    yield Measurement("rank of G, at most that", np.linalg.matrix_rank(G.reshape(6, 10)), 10.0 - 8.0, 0.0, "<=")
+    yield Measurement("|G_par| / |G|", np.linalg.norm(null.T @ G) / np.linalg.norm(G), 1e-3, 1e-6, ">=")
 
 
 def smallest_positive() -> Iterable[Measurement]:
@@ -61,12 +61,10 @@ def smallest_positive() -> Iterable[Measurement]:
     mode = vectors[:, first]
     rest = G - np.outer(G @ mode, mode)
     bound = np.exp(-rates[second] * run.t) * np.linalg.norm(rest[0])
-    yield Measurement(
-        "largest |G - G_par(t)| / (exp(-lambda_2 t) |R|)", float((np.linalg.norm(rest, axis=1) / bound).max()), 1.0, 1e-6, "<="
-    )
+    yield Measurement("largest |G - G_par(t)| / (exp(-lambda_2 t) |R|)", (np.linalg.norm(rest, axis=1) / bound).max(), 1.0, 1e-6, "<=")
     yield Measurement(
         "largest |G_par(t) / (exp(-lambda_1 t) G_par) - 1|",
-        float(np.abs((G @ mode) * np.exp(rates[first] * run.t) / (G[0] @ mode) - 1).max()),
+        np.abs((G @ mode) * np.exp(rates[first] * run.t) / (G[0] @ mode) - 1).max(),
         0.0,
         1e-6,
     )
@@ -85,10 +83,10 @@ def late_modes() -> Iterable[Measurement]:
 
     found, end = ranks(LATE), float(stable_rank(vectors[:, 0].reshape(6, 10)))
     for t, x, seen in zip(run.t, ranks(run.t), run.observables["stable_rank_G"], strict=True):
-        yield Measurement(f"stable rank of G at t = {t:g}, by modes - along the run", float(x - seen), 0.0, 1e-6)
+        yield Measurement(f"stable rank of G at t = {t:g}, by modes - along the run", x - seen, 0.0, 1e-6)
     yield Measurement("stable rank of G at the start - that of the slowest mode", float(found[0]) - end, 0.1, 0.0, ">=")
     yield Measurement("stable rank of G at t = 1e4 - that of the slowest mode", float(found[-1]) - end, 0.0, 1e-3)
-    yield Measurement("rank of G(0)", float(np.linalg.matrix_rank(gradients(run)[0].reshape(6, 10))), 6.0)
+    yield Measurement("rank of G(0)", np.linalg.matrix_rank(gradients(run)[0].reshape(6, 10)), 6.0)
 
 
 FEW = (
@@ -225,7 +223,7 @@ def stiff() -> Iterable[Measurement]:
         yield quantile(one, share, f"quantile {share:g} of lambda_max / lambda_1, N = 1", value, 0.0051 * value)
     for share, value in ONE.items():
         wide = 4 * np.sqrt(share * (1 - share) * (1 / OF + 1 / len(one)))
-        yield Measurement(f"share of draws below {value:g}, N = 1", float((one < value).mean()), share, float(wide))
+        yield Measurement(f"share of draws below {value:g}, N = 1", (one < value).mean(), share, wide)
 
 
 STIFF = (

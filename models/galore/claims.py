@@ -72,7 +72,7 @@ def limit() -> Iterable[Measurement]:
     run = two_modes(span=(0, 20), save=5, **(FINE | {"atol": 1e-30}))
     G = gradients(run) * np.exp(run.t)[:, None, None]
     left = np.linalg.norm(G - SLOW, axis=(1, 2)) * np.exp(run.t) / np.linalg.norm(FAST)
-    yield Measurement("stable rank of G at t = 20", float(run.observables["stable_rank_G"][-1]), 1.25, 1e-7)
+    yield Measurement("stable rank of G at t = 20", run.observables["stable_rank_G"][-1], 1.25, 1e-7)
     yield deviation("|exp(lambda_1 t) G - G_par| exp((lambda_2 - lambda_1) t) / |R|, t to 10", left[:3], 1.0, 1e-5)
 
 
@@ -87,7 +87,7 @@ def bounded(corrected: bool) -> Iterable[Measurement]:
     rest, low = q ** np.arange(61) * np.linalg.norm(FAST), np.linalg.norm(SLOW, 2)
     printed, mended = stable_rank(SLOW) + (rest / low) ** 2, (np.linalg.norm(SLOW) ** 2 + rest**2) / (low - rest) ** 2
     yield deviation("stable rank of G_t, t = 0, 1, 5, 10, 30, 60", seen[list(RANKS)], list(RANKS.values()), 5.1e-5)
-    yield Measurement("largest stable rank - bound", float((seen - (mended if corrected else printed)).max()), 0.0, 1e-9, "<=")
+    yield Measurement("largest stable rank - bound", (seen - (mended if corrected else printed)).max(), 0.0, 1e-9, "<=")
 
 
 def random_excess(corrected: bool) -> Iterable[Measurement]:
@@ -124,9 +124,9 @@ def contraction() -> Iterable[Measurement]:
     R = np.linalg.norm(gradients(run), axis=(1, 2))
     ratios = R[1:] / R[:-1]
     G = [np.linalg.norm(gradient(P @ X @ Q.T, A, B, C)) for X in (run.y["W"][0], run.y["W"][-1])]
-    yield Measurement("largest |R_t| / |R_(t-1)|, while above rounding", float(ratios[R[1:] > 1e-12].max()), 1 - eta * kappa, 1e-9, "<=")
-    yield Measurement("|R| at the end / |R_0|", float(R[-1] / R[0]), 0.01, 0.0, "<=")
-    yield Measurement("|G| at the end / |G_0|", float(G[1] / G[0]), 0.5, 0.0, ">=")
+    yield Measurement("largest |R_t| / |R_(t-1)|, while above rounding", ratios[R[1:] > 1e-12].max(), 1 - eta * kappa, 1e-9, "<=")
+    yield Measurement("|R| at the end / |R_0|", R[-1] / R[0], 0.01, 0.0, "<=")
+    yield Measurement("|G| at the end / |G_0|", G[1] / G[0], 0.5, 0.0, ">=")
 
 
 CLAIMS = (

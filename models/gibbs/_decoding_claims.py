@@ -40,18 +40,18 @@ def unmask_error() -> Iterable[Measurement]:
     for block in ((4,), (1, 3), (2, 2), (3, 1), (1, 2, 1), (1, 1, 1, 1)):
         runs = [decode(UNMASK, len(block), p, step=when) for when in ordered(4, block)]
         mean = np.mean([run.observables["KL_missed"][-1] for run in runs])
-        yield Measurement(f"random law, blocks {block}: mean KL", float(mean), missed(p, 2, block), 1e-13)
-    yield Measurement("random law: largest rise of eta", float(np.diff(mean_entropies(p, 2), n=2).max()), 0.0, 0.0, "<=")
+        yield Measurement(f"random law, blocks {block}: mean KL", mean, missed(p, 2, block), 1e-13)
+    yield Measurement("random law: largest rise of eta", np.diff(mean_entropies(p, 2), n=2).max(), 0.0, 0.0, "<=")
     total = sum(entropy(p, 2, (j,)) for j in range(4)) - entropy(p, 2, range(4))
     yield Measurement("random law: T = 1 misses the total correlation", missed(p, 2, (4,)), total, 1e-13)
     for J, row in MISSED.items():
         for T, want in zip((1, 2, 4, 8), row, strict=True):
-            yield Measurement(f"eight signs, J = {J}, T = {T}", float(decode(UNMASK, T, J=J).observables["KL_missed"][-1]), want, 6e-7)
+            yield Measurement(f"eight signs, J = {J}, T = {T}", decode(UNMASK, T, J=J).observables["KL_missed"][-1], want, 6e-7)
     runs = [decode(UNMASK, 2, n=6, J=0.4, h=0.1, step=when) for when in ordered(6, (3, 3))]
     p, mixture = signs(6, 0.4, 0.1), np.mean([run.final["pi"] for run in runs], axis=0)
-    yield Measurement("six signs in a field: mean KL", float(np.mean([run.observables["KL_missed"][-1] for run in runs])), 0.837165, 6e-7)
-    yield Measurement("six signs in a field: KL of the mixture of all blocks", float(p @ np.log(p / mixture)), 0.732868, 6e-7)
-    yield Measurement("six signs in a field: TV of the mixture", float(np.abs(p - mixture).sum() / 2), 0.471282, 6e-7)
+    yield Measurement("six signs in a field: mean KL", np.mean([run.observables["KL_missed"][-1] for run in runs]), 0.837165, 6e-7)
+    yield Measurement("six signs in a field: KL of the mixture of all blocks", p @ np.log(p / mixture), 0.732868, 6e-7)
+    yield Measurement("six signs in a field: TV of the mixture", np.abs(p - mixture).sum() / 2, 0.471282, 6e-7)
 
 
 REVISED = {0.1: (0.277661, 0.135750, 0.062290, 0.034962), 0.3: (0.903442, 0.752544, 0.337456, 0.016778)}
@@ -66,8 +66,8 @@ def revision(reaches: bool) -> Iterable[Measurement]:
             continue
         for T, value, want in zip((1, 2, 4, 8), found, row, strict=True):
             yield Measurement(f"J = {J}, T = {T}: TV", value, want, 6e-7)
-        yield Measurement(f"J = {J}: largest rise of TV with T", float(np.diff(found).max()), 0.0, 0.0, "<=")
-        yield Measurement(f"J = {J}: TV without revision at T = n", float(decode(UNMASK, 8, J=J).observables["TV"][-1]), 0.0, 1e-12)
+        yield Measurement(f"J = {J}: largest rise of TV with T", np.diff(found).max(), 0.0, 0.0, "<=")
+        yield Measurement(f"J = {J}: TV without revision at T = n", decode(UNMASK, 8, J=J).observables["TV"][-1], 0.0, 1e-12)
 
 
 AT_ONCE = (0.184028, 0.154974, 0.141860, 0.140149)
@@ -85,12 +85,12 @@ def at_once(law: str) -> Iterable[Measurement]:
     """Eight signs, J = .1: all tokens redrawn at each of 200 steps: TV to p or to its own law, recorded; four signs in a field."""
     run = decode(PREDICT + ":SYNCHRONOUS", 40, J=0.1)
     if law == "p":
-        yield Measurement("TV to p after 40 steps", float(run.observables["TV"][-1]), 0.0, 1e-6)
+        yield Measurement("TV to p after 40 steps", run.observables["TV"][-1], 0.0, 1e-6)
         return
     yield deviation("its own law", run.final["pi"], little(8, 0.1), 1e-12)
     for T, want in zip((1, 2, 4, 8), AT_ONCE, strict=True):
-        yield Measurement(f"TV to p, T = {T}", float(decode(PREDICT + ":SYNCHRONOUS", T, J=0.1).observables["TV"][-1]), want, 6e-7)
-    yield Measurement("TV to p at rest", float(run.observables["TV"][-1]), 0.140126, 6e-7)
+        yield Measurement(f"TV to p, T = {T}", decode(PREDICT + ":SYNCHRONOUS", T, J=0.1).observables["TV"][-1], want, 6e-7)
+    yield Measurement("TV to p at rest", run.observables["TV"][-1], 0.140126, 6e-7)
     run = decode(PREDICT + ":SYNCHRONOUS", 200, n=4, J=0.2, h=0.3)
     yield deviation("its own law in a field, four signs", run.final["pi"], little(4, 0.2, 0.3), 1e-12)
 
@@ -115,11 +115,11 @@ def stutter() -> Iterable[Measurement]:
     for T, (once, more) in STUTTER.items():
         pi = decode(UNMASK, T, p).final["pi"]
         for name, want, formula, seen in (("once", once, said(8, T)[0], count == 1), ("twice or more", more, said(8, T)[1], count > 1)):
-            yield Measurement(f"T = {T}: {name}", float(pi[seen].sum()), want, 6e-7)
-            yield Measurement(f"T = {T}: {name}, from its formula", float(pi[seen].sum()), formula, 1e-7)
+            yield Measurement(f"T = {T}: {name}", pi[seen].sum(), want, 6e-7)
+            yield Measurement(f"T = {T}: {name}, from its formula", pi[seen].sum(), formula, 1e-7)
     once, more = said(10**6, 1)
-    yield Measurement("a million places, T = 1: not at all", 1 - once - more, float(np.exp(-1)), 1e-6)
-    yield Measurement("a million places, T = 1: twice or more", more, float(1 - 2 * np.exp(-1)), 1e-6)
+    yield Measurement("a million places, T = 1: not at all", 1 - once - more, np.exp(-1), 1e-6)
+    yield Measurement("a million places, T = 1: twice or more", more, 1 - 2 * np.exp(-1), 1e-6)
 
 
 def chosen(p: np.ndarray, k: int, g: float, *, knows: bool) -> np.ndarray:
@@ -156,10 +156,10 @@ def chosen_masks(knows: bool) -> Iterable[Measurement]:
     p = signs(6, 0.3, 0.1)
     for (k, g), want in NAIVE.items():
         P = chosen(p, k, g, knows=knows)
-        yield Measurement(f"k = {k}, g = {g}: TV at t = 100 from p", float(follow(P, p, p, 100).observables["TV"][-1]), 0.0, 1e-9)
+        yield Measurement(f"k = {k}, g = {g}: TV at t = 100 from p", follow(P, p, p, 100).observables["TV"][-1], 0.0, 1e-9)
         if knows:
             naive = stationary(chosen(p, k, g, knows=False))
-            yield Measurement(f"k = {k}, g = {g}: TV at rest if the draw does not know", float(np.abs(naive - p).sum() / 2), want, 6e-7)
+            yield Measurement(f"k = {k}, g = {g}: TV at rest if the draw does not know", np.abs(naive - p).sum() / 2, want, 6e-7)
     if knows:
         for (k, g), want in GAPS.items():
             tolerance = 6e-7 if want > 1e-4 else 6e-9
@@ -204,11 +204,9 @@ def dependent_masks() -> Iterable[Measurement]:
     for J1 in (2.0, 6.0):  # 1/3, and 1/15 + 4/15 (1 - tanh J1)
         p, times = pairs(J1, 0.0), 5 / (1 + 4 * (1 - np.tanh(J1)))
         faster = rate(pair_blocks(p), p) / rate(exact(p, 2, 2), p)
-        yield Measurement(f"J1 = {J1:g}, J2 = 0: how many times faster, 5/(1 + 4 (1 - tanh J1))", faster, float(times), 1e-6)
+        yield Measurement(f"J1 = {J1:g}, J2 = 0: how many times faster, 5/(1 + 4 (1 - tanh J1))", faster, times, 1e-6)
     alone = 1 / comb(6, 2) + 8 / comb(6, 2) * (1 - np.tanh(1.2)) / 2
-    yield Measurement(
-        "J1 = 1.2, J2 = 0: 1/15 + (8/15)(1 - tanh J1)/2", rate(exact(pairs(1.2, 0.0), 2, 2), pairs(1.2, 0.0)), float(alone), 1e-9
-    )
+    yield Measurement("J1 = 1.2, J2 = 0: 1/15 + (8/15)(1 - tanh J1)/2", rate(exact(pairs(1.2, 0.0), 2, 2), pairs(1.2, 0.0)), alone, 1e-9)
 
 
 DECODING = (

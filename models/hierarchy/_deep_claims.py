@@ -64,7 +64,7 @@ def course(cell: Cell, seed: int, steps: int) -> tuple[np.ndarray, np.ndarray, f
 def beside(name: str, ours: Any, want: float, digit: float = DIGIT) -> Measurement:
     """The mean of ours beside a mean of THEIRS, to four standard errors of the difference."""
     ours = np.asarray(ours)
-    return Measurement(name, float(ours.mean()), want, float(4 * ours.std(ddof=1) * np.sqrt(1 / len(ours) + 1 / THEIRS)) + digit)
+    return Measurement(name, ours.mean(), want, float(4 * ours.std(ddof=1) * np.sqrt(1 / len(ours) + 1 / THEIRS)) + digit)
 
 
 def wide() -> Iterable[Measurement]:
@@ -89,9 +89,7 @@ def wide() -> Iterable[Measurement]:
         least = 0.1 * np.log(2) / 3 * round(LOSSES[2] / (0.1 * np.log(2) / 3))
         yield beside("loss above its least value at t = 6", [a[1] for a in above], LOSSES[1] - least)
         late = [a[2] for a in above if len(a) > 2]
-        yield Measurement(
-            "the same at t = 30", float(np.mean(late)), LOSSES[2] - least, float(4 * np.std([a[1] for a in above], ddof=1) / 5)
-        )
+        yield Measurement("the same at t = 30", np.mean(late), LOSSES[2] - least, 4 * np.std([a[1] for a in above], ddof=1) / 5)
 
 
 DEEP = (
@@ -148,10 +146,10 @@ def nodes() -> Iterable[Measurement]:
                 (f"gained to t = {t:g}", seen[:, 1, s] - seen[:, 0, s], end[1, s] - end[0, s]),
             ):
                 wide = 4 * found.std(ddof=1) * np.sqrt(1 / OURS + 1) + 1e-3
-                yield Measurement(f"NCorr {name}, {where}", float(found.mean()), float(recorded), float(wide))
+                yield Measurement(f"NCorr {name}, {where}", found.mean(), recorded, wide)
         gained = (seen[:, 1] - seen[:, 0]).mean(axis=0)
-        yield Measurement(f"gained by s = 0, {classes} classes, start {scale:g}", float(gained[0]), 0.01, 0.0, ">=")
-        yield Measurement(f"gained by s = 1, {classes} classes, start {scale:g}", float(gained[1]), -0.05, 0.0, "<=")
+        yield Measurement(f"gained by s = 0, {classes} classes, start {scale:g}", gained[0], 0.01, 0.0, ">=")
+        yield Measurement(f"gained by s = 1, {classes} classes, start {scale:g}", gained[1], -0.05, 0.0, "<=")
 
 
 NODES = (

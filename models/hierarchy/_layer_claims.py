@@ -92,7 +92,7 @@ def split(depth_counts: bool) -> Iterable[Measurement]:
         start = {name: scale * rng.standard_normal(shape) for name, shape in (("V1", (3, 8)), ("V2", (2, 3)), ("U", (2, 2)))}
         run = odesim.integrate("hierarchy.covariance", initial=start, span=(0, 1500), **FINE)
         xx, loss = run.attrs["params"]["Sig_xx"], run.observables["loss"]
-        yield Measurement(f"fall of the loss, start {scale:g}", float(loss[0] - loss[-1]), 0.1, 0.0, ">=")
+        yield Measurement(f"fall of the loss, start {scale:g}", loss[0] - loss[-1], 0.1, 0.0, ">=")
         for s, P in enumerate(rows(run.final)):
             length = np.sqrt(np.einsum("ki,ij,kj->k", P, xx, P))[:, None]
             middle, children = (np.abs(P @ part / length).max(axis=0) for part in tree())
@@ -118,12 +118,8 @@ def homogeneous() -> Iterable[Measurement]:
             run = odesim.integrate(f"hierarchy.multilayer:{variant}", initial=start, span=(0, 5), save=2, **FINE)
             where = f"{len(shapes)} layers, start {seed}, to t = {run.t_end:.3g}"
             laws = [off for name, off in run.invariants.items() if name.startswith("balance")]
-            yield Measurement(
-                f"balance of each layer, {where}", float(np.nan if None in laws else max(off or 0.0 for off in laws)), 0.0, 1e-7
-            )
-            yield Measurement(
-                f"fall of the loss, {where}", float(run.observables["loss"][0] - run.observables["loss"][-1]), 0.002, 0.0, ">="
-            )
+            yield Measurement(f"balance of each layer, {where}", np.nan if None in laws else max(off or 0.0 for off in laws), 0.0, 1e-7)
+            yield Measurement(f"fall of the loss, {where}", run.observables["loss"][0] - run.observables["loss"][-1], 0.002, 0.0, ">=")
 
 
 SMALL: dict[str, Any] = {"K1": 12, "K2": 10, "num_classes": 6, "n0": 5, "n1": 6, "vocabulary": 12, "phi": "relu", "init_scale": 0.5}

@@ -54,10 +54,10 @@ def exact_recall() -> Iterable[Measurement]:
     for N, memories in ((13, 40), (7, 40)):
         found = np.array([wrong_signs("hopfield.classical", patterns(128, N, seed)) for seed in range(memories)]) * 128
         p, count = wrong(128, N), memories * N
-        yield Measurement(f"N = {N}: wrong signs of a pattern", float(found.mean()), 128 * p, 4 * (128 * p / count) ** 0.5)
+        yield Measurement(f"N = {N}: wrong signs of a pattern", found.mean(), 128 * p, 4 * (128 * p / count) ** 0.5)
         if N == 13:
             exact = float((found == 0).mean())
-            yield Measurement("N = 13: share of patterns without a wrong sign", exact, float(np.exp(-128 * p)), 4 * (0.07 / count) ** 0.5)
+            yield Measurement("N = 13: share of patterns without a wrong sign", exact, np.exp(-128 * p), 4 * (0.07 / count) ** 0.5)
         else:
             right = float((found == 0).all(axis=1).mean())
             yield Measurement("N = 7: memories with all patterns right, of 40", 40 * right, 39, 0.0, ">=")
@@ -225,7 +225,7 @@ def table() -> Iterable[Measurement]:
         yield Measurement(f"{a:g} d: least fall of the error from a d to the next", least, 0.0, 0.0, ">=")
     for d in DIMENSIONS:
         rise = np.diff([found[a, d] for a in ERRORS]).min()
-        yield Measurement(f"d = {d}: least rise of the error from a load to the next", float(rise), 0.0, 0.0, ">=")
+        yield Measurement(f"d = {d}: least rise of the error from a load to the next", rise, 0.0, 0.0, ">=")
     for d in (18, 22):
         yield Measurement(f"error at .25 d, d = {d}", found[0.25, d], 1e-3, 0.0, "<=")
 

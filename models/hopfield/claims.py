@@ -44,9 +44,7 @@ def derivative() -> Iterable[Measurement]:
     across = (X[:, 0] - X[:, 1]) / pdist(X.T)[0]
     ends = [updated(X, 0.8, X.mean(axis=1) + h * across) @ across for h in (1e-5, -1e-5)]
     middle = (ends[0] - ends[1]) / 2e-5
-    yield Measurement(
-        "two patterns of length 1, half way: eigenvalue over beta D^2 / 4", float(middle / (0.2 * pdist(X.T)[0] ** 2)), 1.0, 1e-8
-    )
+    yield Measurement("two patterns of length 1, half way: eigenvalue over beta D^2 / 4", middle / (0.2 * pdist(X.T)[0] ** 2), 1.0, 1e-8)
 
 
 def gradient() -> Iterable[Measurement]:
@@ -68,7 +66,7 @@ def gradient() -> Iterable[Measurement]:
         short = run(xi)
         found = float(short.observables["energy"][2] - short.observables["energy"][0]) / 2e-3
         middle = slope(short.y["xi"][1])
-        yield Measurement(f"slope along the flow, seed {seed}", found, float(-middle @ middle / tau), 1e-5)
+        yield Measurement(f"slope along the flow, seed {seed}", found, -middle @ middle / tau, 1e-5)
 
 
 def groups(c: float) -> np.ndarray:
@@ -89,7 +87,7 @@ def metastable() -> Iterable[Measurement]:
         average, apart = X[:, :4].mean(axis=1), (X[:, 0] - X[:, 1]) / np.sqrt(2 * c)
         given: dict[str, Any] = {"params": {"X": X, "beta": 1.0}, "span": (0, 10), "save": 2, **FINE}
         xi = odesim.integrate("hopfield.modern", initial={"xi": average + 1e-4 * apart}, **given).final["xi"]
-        yield Measurement(f"c = {c:g}: rate at which the average is left", float(np.log(xi @ apart / 1e-4) / 10), c / 4 - 1, 1e-6)
+        yield Measurement(f"c = {c:g}: rate at which the average is left", np.log(xi @ apart / 1e-4) / 10, c / 4 - 1, 1e-6)
     for c, kept in ((3.2, False), (3.5, True), (5.0, True)):
         p = of_group(c, groups(c)[:, 0], 400)
         a = 0.25
@@ -178,7 +176,7 @@ def pitchfork() -> Iterable[Measurement]:
     """The end of the flow between two patterns, with c = beta delta^2."""
     for c, end, half in ((0.9, 0.0, 1e-13), (1.5, 0.8585596366, 5e-11), (3.0, 0.9949015, 5e-8)):
         u = odesim.integrate("hopfield.two_patterns", params={"beta": c}, span=(0, 300), save=2, **FINE).final["u"]
-        yield Measurement(f"u at c = {c:g}", float(u), end, half)
+        yield Measurement(f"u at c = {c:g}", u, end, half)
 
 
 def overlaps(c: float, start: np.ndarray, end: float) -> Any:

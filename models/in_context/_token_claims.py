@@ -69,7 +69,7 @@ def ends(p: float, q: float, model: str) -> Iterable[Measurement]:
     h = [-x * np.log(x) - (1 - x) * np.log(1 - x) for x in (p, q)]
     for w in (0.1, -0.1):
         run = odesim.integrate(model, params={"p": p, "q": q}, initial={"e": 0.1, "w": w}, span=(0, 1000), save=2, **FINE)
-        yield Measurement(f"loss over the bigram's, {model}, w = {w:g}", float(run.observables["loss"][-1] - (1 - pi1) * h[0] - pi1 * h[1]),
+        yield Measurement(f"loss over the bigram's, {model}, w = {w:g}", run.observables["loss"][-1] - (1 - pi1) * h[0] - pi1 * h[1],
                           0.0, 1e-7)  # fmt: skip
 
 
@@ -84,18 +84,16 @@ def trapped(starts: tuple[tuple[float, float], ...]) -> Iterable[Measurement]:
     for e, w in starts:
         run = odesim.integrate("in_context.markov", initial={"e": e, "w": w}, span=(0, 1000), save=2, **FINE)
         energy = e**2 - w**2 + np.log(-w)
-        yield Measurement(f"e from {e:g}, {w:g}", float(run.final["e"]), 0.0, 1e-6)
-        yield Measurement(
-            f"w from {e:g}, {w:g}", float(run.final["w"]), -float((-lambertw(-2 * np.exp(2 * energy), -1).real / 2) ** 0.5), 1e-6
-        )
+        yield Measurement(f"e from {e:g}, {w:g}", run.final["e"], 0.0, 1e-6)
+        yield Measurement(f"w from {e:g}, {w:g}", run.final["w"], -float((-lambertw(-2 * np.exp(2 * energy), -1).real / 2) ** 0.5), 1e-6)
 
 
 def energy(model: str) -> Iterable[Measurement]:
     """e^2 - w^2 - sign(w) ln |w| at t = 100 less that at the start, (.1, .1)."""
     run = odesim.integrate(model, span=(0, 100), save=2, **FINE)
     first, last = (e**2 - w**2 - np.sign(w) * np.log(abs(w)) for e, w in zip(run.y["e"], run.y["w"], strict=True))
-    yield Measurement(f"change of the energy, {model}", float(last - first), 0.0, 1e-6)
-    yield Measurement("e", float(run.final["e"]), 1.27892458, 1e-6)
+    yield Measurement(f"change of the energy, {model}", last - first, 0.0, 1e-6)
+    yield Measurement("e", run.final["e"], 1.27892458, 1e-6)
 
 
 def trained_location() -> Iterable[Measurement]:
@@ -105,7 +103,7 @@ def trained_location() -> Iterable[Measurement]:
         yield deviation(f"{name} at t = 1 to 4, flow", found.theory[name][0, 1:], ends, 6e-6)
         yield deviation(f"mean {name} there, trained", found.training[name][:, 1:].mean(axis=0), ends, 0.015)
     run = odesim.train("single_location", steps=2000, save=3)
-    yield Measurement("largest of k.v, v.k*, k.v* in the end, trained", float(np.abs(run.final["across"]).max()), 0.03, 0.0, "<=")
+    yield Measurement("largest of k.v, v.k*, k.v* in the end, trained", np.abs(run.final["across"]).max(), 0.03, 0.0, "<=")
 
 
 def trained_chain(p: float, q: float) -> Iterable[Measurement]:
@@ -114,7 +112,7 @@ def trained_chain(p: float, q: float) -> Iterable[Measurement]:
     s, loss = (float(found.training[name][:, -1].mean()) for name in ("s", "loss"))
     pi1 = p / (p + q)
     h = [-x * np.log(x) - (1 - x) * np.log(1 - x) for x in (p, q)]
-    yield Measurement("s, trained", s, float(np.log((1 - p) * (1 - q) / (p * q))), 0.06)
+    yield Measurement("s, trained", s, np.log((1 - p) * (1 - q) / (p * q)), 0.06)
     yield Measurement("loss over the bigram's, trained", loss - (1 - pi1) * h[0] - pi1 * h[1], 0.0, 2e-4)
     yield Measurement("s of the flow less trained", float(found.theory["s"][0, -1]) - s, 0.0, 0.06)
 

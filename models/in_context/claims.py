@@ -48,7 +48,7 @@ def learned() -> Iterable[Measurement]:
         run = odesim.integrate(
             MODEL, params=on_a_circle(), sizes={"S": 1600, "N": 2}, initial={"xi": xi}, span=(0, 1e-6), save=2, backend="numpy"
         )
-        yield Measurement(f"two points on a circle, loss at xi = {xi}", float(run.observables["loss"][0]), want, 6e-7)
+        yield Measurement(f"two points on a circle, loss at xi = {xi}", run.observables["loss"][0], want, 6e-7)
     run = odesim.integrate(MODEL, span=(0, 400), save=2, **TIGHT)
     end = brentq(lambda xi: attention(xi) - 0.9, 1, 20)
     want = quad(lambda xi: 1 / slope(xi), 0, end)[0]
@@ -59,7 +59,7 @@ def learned() -> Iterable[Measurement]:
     logits = -run.y["xi"][:, None, None] * run.attrs["params"]["behind"]
     first = 1 / np.exp(logits - logits[:, :, :1]).sum(axis=2)  # attention to the nearest: above 1/2 its label wins, whatever the others are
     for t, share, most in zip((1e3, 1e5), (first[1:] < 0.5).mean(axis=1), (0.03, 0.002), strict=True):
-        yield Measurement(f"five points, share of prompts where others may win, t = {t:g}", float(share), most, 0.0, "<=")
+        yield Measurement(f"five points, share of prompts where others may win, t = {t:g}", share, most, 0.0, "<=")
 
 
 def cube_root() -> Iterable[Measurement]:
@@ -120,7 +120,7 @@ def converges() -> Iterable[Measurement]:
     run = odesim.integrate("in_context.merged", span=(0, 1000), save=2, **FINE)
     v, W = run.final["v"][0], run.observables["W"][-1]
     yield deviation("W, one head", W, np.diag(1 / GAMMA), 1e-7)
-    yield Measurement("v, one head", float(v), float((GAMMA**-2.0).sum() ** 0.25), 1e-7)
+    yield Measurement("v, one head", v, (GAMMA**-2.0).sum() ** 0.25, 1e-7)
     start = normal_start("merged", 1, 0.1)
     many = odesim.integrate("in_context.merged", sizes={"H": 5}, initial=start, span=(0, 2000), save=2, **FINE)
     yield deviation("W, five random heads", many.observables["W"][-1], np.diag(1 / GAMMA), 1e-7)
@@ -139,8 +139,8 @@ def one_drop() -> Iterable[Measurement]:
     """Five merged heads from normal weights of .005, two seeds."""
     for seed in (1, 2):
         stays, last = time_near("merged", seed, 5e-3, 1e3)
-        yield Measurement(f"largest stay near a plateau, in ln t, seed {seed}", float(stays.max()), 0.05, 0.0, "<=")
-        yield Measurement(f"loss at the end, seed {seed}", last, float(LEVELS[4]), 1e-6)
+        yield Measurement(f"largest stay near a plateau, in ln t, seed {seed}", stays.max(), 0.05, 0.0, "<=")
+        yield Measurement(f"loss at the end, seed {seed}", last, LEVELS[4], 1e-6)
 
 
 def drops(scale: float) -> Iterable[Measurement]:
@@ -148,7 +148,7 @@ def drops(scale: float) -> Iterable[Measurement]:
     for seed in (1, 2):
         stays, _ = time_near("separate", seed, scale, 4e4 if scale < 0.05 else 1e4)
         for count, stay in enumerate(stays, 1):
-            yield Measurement(f"stay near the loss of {count} components, in ln t, seed {seed}", float(stay), 0.2, 0.0, ">=")
+            yield Measurement(f"stay near the loss of {count} components, in ln t, seed {seed}", stay, 0.2, 0.0, ">=")
 
 
 def waiting() -> Iterable[Measurement]:
@@ -187,7 +187,7 @@ def few_heads() -> Iterable[Measurement]:
     one: dict[str, Any] = {"v": [0.02], "k": 0.02 * np.array([[0.3, 0.5, -0.4, 0.7]]), "q": 0.02 * np.array([[0.1, 0.6, 0.2, -0.5]])}
     for heads, start in ((1, one), (2, normal_start("separate", 4, 0.02, 2))):
         run = odesim.integrate("in_context.separate", sizes={"H": heads}, initial=start, span=(0, 2e4), save=2, **FINE)
-        yield Measurement(f"loss, {heads} of 4", float(run.observables["loss"][-1]), float(LEVELS[heads]), 1e-8)
+        yield Measurement(f"loss, {heads} of 4", run.observables["loss"][-1], LEVELS[heads], 1e-8)
         yield deviation(f"learned, {heads} of 4", run.observables["share"][-1], np.arange(4) < heads, 1e-6)
 
 
@@ -211,7 +211,7 @@ def shrunk() -> Iterable[Measurement]:
     for n in (31, 310, 3100):
         run = odesim.integrate("in_context.merged", params={"N": n}, span=(0, 1000), save=2, **FINE)
         rest = float(LAM @ (1 - LAM * np.diag(run.observables["W"][-1])) ** 2)
-        yield Measurement(f"N^2 times the loss on long prompts, N = {n}", n**2 * rest, float(LAM @ (1 + 1 / LAM) ** 2), 900.0 / n)
+        yield Measurement(f"N^2 times the loss on long prompts, N = {n}", n**2 * rest, LAM @ (1 + 1 / LAM) ** 2, 900.0 / n)
 
 
 def two_rules(t: float) -> Iterable[Measurement]:
@@ -233,7 +233,7 @@ def two_rules(t: float) -> Iterable[Measurement]:
         ("second rule, by the first", 1, 0, 2 * LAM.sum() - LEVELS[4]),
     ):
         off = (answers[answer] - labels[rule, :, -1]) ** 2
-        yield Measurement(f"error of the answer to labels of the {name}", float(off.mean()), float(want), 4 * float(off.std()) / count**0.5)
+        yield Measurement(f"error of the answer to labels of the {name}", off.mean(), want, 4 * float(off.std()) / count**0.5)
     yield deviation("answers to the first rule and to its opposite, sum", answers[0] + answers[2], 0.0, 1e-12)
 
 
@@ -244,9 +244,9 @@ def two_steps(start: tuple[float, float]) -> Iterable[Measurement]:
     m = (1.0, 1.3, 2.01, 3.49)
     a, b = np.linalg.solve([[m[1], -m[2]], [-m[2], m[3]]], [m[0], -m[1]])
     steps = np.sort(np.roots([1, -a, b]))
-    yield Measurement("loss over D", float(run.observables["loss"][-1]), 0.0722479372, 1e-8)
-    yield Measurement("smaller step", float(min(run.final[name] for name in ("eta1", "eta2"))), float(steps[0]), 1e-6)
-    yield Measurement("larger step", float(max(run.final[name] for name in ("eta1", "eta2"))), float(steps[1]), 1e-6)
+    yield Measurement("loss over D", run.observables["loss"][-1], 0.0722479372, 1e-8)
+    yield Measurement("smaller step", min(run.final[name] for name in ("eta1", "eta2")), steps[0], 1e-6)
+    yield Measurement("larger step", max(run.final[name] for name in ("eta1", "eta2")), steps[1], 1e-6)
 
 
 TOLERANCE = "100 to 1000 times the tolerance 1e-9 of a run"

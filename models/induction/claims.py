@@ -54,7 +54,7 @@ def reduction() -> Iterable[Measurement]:
     yield Measurement("loss", run.observables["loss"][0], whole_loss(weights, sequences), 1e-12)
     end = odesim.integrate("induction.stages:MATRIX", params={"N": 4, "V": 6, "eps": 0.1}, span=(0, 300), save=2, **FINE)
     for name, digits in (("a", 3.840183), ("b", 3.884294), ("c", 5.409269)):
-        yield Measurement(f"{name} at t = 300, from .1", float(end.final[name]), digits, 6e-7)
+        yield Measurement(f"{name} at t = 300, from .1", end.final[name], digits, 6e-7)
     yield Measurement("loss at t = 300", end.observables["loss"][-1], 0.036498, 6e-7)
     for k, name in enumerate("abc"):
         norm = float((ways[k] ** 2).sum())
@@ -129,7 +129,7 @@ def fixed_output() -> Iterable[Measurement]:
         run = odesim.integrate(system, params={"N": N, "V": 2 * N}, initial=start, span=(0, 1.05 * want), save=2, **FINE)
         found[N] = float(run.events["copied"][0]["t"])
         yield Measurement(f"N = {N}, over its digits", found[N] / want, 1.0, 1e-7)
-    yield Measurement("exponent from 64 to 128", float(np.log2(found[128] / found[64])), 2.0, 0.02)
+    yield Measurement("exponent from 64 to 128", np.log2(found[128] / found[64]), 2.0, 0.02)
 
 
 DIGITS = "half a unit of the last recorded digit"

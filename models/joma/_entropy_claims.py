@@ -30,7 +30,7 @@ def covariances() -> Iterable[Measurement]:
     p, z, slope = shares(v), v**2 / 2, v * (mu - v) * np.exp(v**2 / 2)
     covariance = (p * z * slope).sum(axis=1) - (p * z).sum(axis=1) * (p * slope).sum(axis=1)
     yield deviation("dS/dt + Cov_p(z, dz/dt) at t = .3, 1, 2, 4", (S[:, 2] - S[:, 0]) / (2 * step) + covariance, 0.0, 1e-5)
-    yield Measurement("largest dS/dt", float(-covariance.min()), 0.01, 0.0, ">=")
+    yield Measurement("largest dS/dt", -covariance.min(), 0.01, 0.0, ">=")
 
 
 def late() -> Iterable[Measurement]:
@@ -45,19 +45,19 @@ def late() -> Iterable[Measurement]:
         gap = mu[j] * np.exp(-run.y["L"][1:, j])
         formula = p[j] * mu[j] * gap * (np.log(p[j]) + end)
         left = np.divide(*(run.observables["entropy"][[2, 1]] - end))
-        yield Measurement(f"what is left at t = 6 of S - S_end at 5, mu = {mu}", float(left / np.exp(-np.exp(mu[j] ** 2 / 2))), 1.0, 0.02)
+        yield Measurement(f"what is left at t = 6 of S - S_end at 5, mu = {mu}", left / np.exp(-np.exp(mu[j] ** 2 / 2)), 1.0, 0.02)
         for t, S, want in zip((5, 6), run.observables["entropy"][1:], formula, strict=True):
-            yield Measurement(f"S - S_end over its formula at t = {t}, mu = {mu}", float((S - end) / want), 1.0, 0.02)
-            yield Measurement(f"S - S_end at t = {t}, mu = {mu}", float(S - end), 0.0, 0.0, "<=")
+            yield Measurement(f"S - S_end over its formula at t = {t}, mu = {mu}", (S - end) / want, 1.0, 0.02)
+            yield Measurement(f"S - S_end at t = {t}, mu = {mu}", S - end, 0.0, 0.0, "<=")
 
 
 def dips(mu: list[float]) -> Iterable[Measurement]:
     """How far the entropy falls below its value at t = 12, and a time by separation of variables."""
     run = odesim.integrate("joma.nonlinear", params={"mu": mu}, initial={"v": 0.3}, span=(0, 12), save=601, **FINE)
     S = run.observables["entropy"]
-    yield Measurement(f"depth of the bounce, mu = {mu}", float(S[-1] - S.min()), 1e-6, 0.0, ">=")
+    yield Measurement(f"depth of the bounce, mu = {mu}", S[-1] - S.min(), 1e-6, 0.0, ">=")
     clock = quad(lambda u: np.exp(-(u**2) / 2) / (mu[0] - u), 0.3, float(run.y["v"][50, 0]))[0]
-    yield Measurement(f"t = 1 by separation of variables of v_1, mu = {mu}", clock, float(run.t[50]), 1e-6)
+    yield Measurement(f"t = 1 by separation of variables of v_1, mu = {mu}", clock, run.t[50], 1e-6)
 
 
 DELTA, START = np.array([1.0, -0.8, 0.5]), np.array([0.1, -0.9, 0.4])
@@ -73,7 +73,7 @@ def ends() -> np.ndarray:
 def winner(start: np.ndarray) -> Iterable[Measurement]:
     """The component that blows up."""
     run = odesim.integrate("joma.linear", params={"Delta": DELTA}, initial={"v": start}, span=(0, 2), **ENDING)
-    yield Measurement("the largest component", float(np.abs(run.final["v"]).argmax()), 0.0)
+    yield Measurement("the largest component", np.abs(run.final["v"]).argmax(), 0.0)
 
 
 def first_to_end() -> Iterable[Measurement]:
@@ -83,7 +83,7 @@ def first_to_end() -> Iterable[Measurement]:
     run = odesim.integrate("joma.linear", params={"Delta": DELTA}, initial={"v": START}, span=(0, 2), **ENDING)
     (event, *_) = run.events["v reaches 6"]
     t = float(ends().min())
-    yield Measurement("the largest component", float(np.abs(run.final["v"]).argmax()), float(ends().argmin()))
+    yield Measurement("the largest component", np.abs(run.final["v"]).argmax(), ends().argmin())
     yield Measurement("when it reaches 6, over its t*", event["t"] / t, 1.0, 1e-6)
     others = np.sqrt(2) * erfinv(erf(START / np.sqrt(2)) + np.sqrt(2 / np.pi) * DELTA * t)
     kept = np.arange(3) != ends().argmin()
@@ -99,8 +99,8 @@ def expanding(mu: float) -> Iterable[Measurement]:
     middle = (v[1:] + v[:-1]) / 2
     root = np.sqrt(mu**2 - 4) if mu > 2 else 0.0
     between = (middle > (mu - root) / 2) & (middle < (mu + root) / 2)
-    yield Measurement(f"grid points where the sign is another than stated, mu = {mu:g}", float((apart != between).sum()), 0.0, 2.0)
-    yield Measurement(f"grid points where components draw apart, mu = {mu:g}", float(apart.sum()), float(between.sum()), 2.0)
+    yield Measurement(f"grid points where the sign is another than stated, mu = {mu:g}", (apart != between).sum(), 0.0, 2.0)
+    yield Measurement(f"grid points where components draw apart, mu = {mu:g}", apart.sum(), between.sum(), 2.0)
 
 
 def same_orbit() -> Iterable[Measurement]:
@@ -111,8 +111,8 @@ def same_orbit() -> Iterable[Measurement]:
     run = odesim.integrate("joma.linear_softmax", params={"Delta": Delta}, span=(0, 40), save=[0.0, 1.0, 5.0, 40.0], **FINE)
     ratio = erf(run.y["v"][1:] / np.sqrt(2)) / Delta
     for t, row in zip(run.t[1:], ratio, strict=True):
-        yield Measurement(f"largest ratio - smallest at t = {t:g}", float(np.ptp(row)), 0.0, 1e-8)
-    yield Measurement("growth of the ratio", float(ratio[2, 0] - ratio[0, 0]), 0.1, 0.0, ">=")
+        yield Measurement(f"largest ratio - smallest at t = {t:g}", np.ptp(row), 0.0, 1e-8)
+    yield Measurement("growth of the ratio", ratio[2, 0] - ratio[0, 0], 0.1, 0.0, ">=")
 
 
 def rates_at_rest() -> Iterable[Measurement]:

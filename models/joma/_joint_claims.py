@@ -194,7 +194,7 @@ def conserved() -> Iterable[Measurement]:
     run = odesim.integrate("joma.joint_softmax", params=params, initial=state, sizes={"Mq": QUERIES}, span=(0, 20), save=21, **FINE)
     total = run.y["Z"].sum(axis=1)
     yield deviation("sum_l z_lm of each query, to t = 20", total, total[0], 1e-8)
-    yield Measurement("largest change of a logit", float(np.abs(run.y["Z"] - run.y["Z"][0]).max()), 0.1, 0.0, ">=")
+    yield Measurement("largest change of a logit", np.abs(run.y["Z"] - run.y["Z"][0]).max(), 0.1, 0.0, ">=")
 
 
 REACH = {"float64": 37.677, "float32": 13.321}
@@ -230,7 +230,7 @@ def separation() -> Iterable[Measurement]:
 
     for dtype, last in LAST.items():
         ulp = float(np.finfo(dtype).eps) / 2
-        yield Measurement(f"v at 1 - t/t* = {ulp:.2g}, {dtype}", float(np.sqrt(2) * erfcinv(ulp)), last, 5.1e-3)
+        yield Measurement(f"v at 1 - t/t* = {ulp:.2g}, {dtype}", np.sqrt(2) * erfcinv(ulp), last, 5.1e-3)
 
 
 def reached() -> Iterable[Measurement]:

@@ -20,7 +20,7 @@ V, DELTA = Symbol("v", real=True), Symbol("Delta", real=True)
 def winner(b: list[float], expected: int) -> Iterable[Measurement]:
     """Which token has the attention at t = 30, Delta = (1, .8, .5)."""
     run = odesim.integrate("joma.linear_bterm", params={"Delta": [1.0, 0.8, 0.5], "b": b}, span=(0, 30), **FINE)
-    yield Measurement("the largest component", float(np.argmax(run.final["v"])), float(expected))
+    yield Measurement("the largest component", np.argmax(run.final["v"]), expected)
 
 
 def mean_decides() -> Iterable[Measurement]:
@@ -32,7 +32,7 @@ def mean_decides() -> Iterable[Measurement]:
 def growth(attention_at_0: float) -> Iterable[Measurement]:
     """How far a run of linear attention from V = 0 moves by t = 3: further than 1, and each token by z(0) sinh(|Delta| t)."""
     run = odesim.integrate("joma.linear_attention", initial={"z": attention_at_0}, span=(0, 3), **FINE)
-    yield Measurement("largest |V| at t = 3", float(np.abs(run.final["V"]).max()), 1.0, 0.0, ">=")
+    yield Measurement("largest |V| at t = 3", np.abs(run.final["V"]).max(), 1.0, 0.0, ">=")
     length = np.linalg.norm(run.attrs["params"]["Delta"], axis=1)
     yield deviation("|V_l| at t = 3", np.linalg.norm(run.final["V"], axis=1), attention_at_0 * np.sinh(3 * length), 1e-7)
 
@@ -63,8 +63,8 @@ def correction() -> Iterable[Measurement]:
 def beyond_rounding() -> Iterable[Measurement]:
     """L where v is mu to the last bit."""
     run = odesim.integrate("joma.nonlinear_log", params={"mu": [2.1, 3.2], "v0": 0.02}, span=(0, 8), **FINE)
-    yield Measurement("L(8), mu = 2.1", float(run.final["L"][0]), 64.97, 5e-3)
-    yield Measurement("L(8), mu = 3.2", float(run.final["L"][1]), 1245.2, 5e-2)
+    yield Measurement("L(8), mu = 2.1", run.final["L"][0], 64.97, 5e-3)
+    yield Measurement("L(8), mu = 3.2", run.final["L"][1], 1245.2, 5e-2)
 
 
 def random_bounces() -> Iterable[Measurement]:
@@ -83,7 +83,7 @@ def random_bounces() -> Iterable[Measurement]:
         apart.append(arrival(run.t[least], {"v": run.observables["v"][least]}, {"v": np.full(10, 0.05)}, {"mu": mu}))
     yield deviation("v - closed form where the entropy is least", apart, 0.0, 1e-6)
     yield Measurement("least depth", min(depths), 1e-3, 0.0, ">=")
-    yield Measurement("mean depth, of other draws .392", float(np.mean(depths)), 0.392, 0.11)
+    yield Measurement("mean depth, of other draws .392", np.mean(depths), 0.392, 0.11)
     yield Measurement("largest depth", max(depths), 0.74, 0.2)
 
 
@@ -118,9 +118,9 @@ def turning() -> Iterable[Measurement]:
         params: dict[str, Any] = {"xbar": np.eye(1, 10), "a": [1.0], "sigma": 1.0}
         v = odesim.integrate("joma.cluster", params=params, initial={"v": start}, span=(0, times[-1]), save=times, **FINE).y["v"]
         cosine = v[:, 0] / np.linalg.norm(v, axis=1)
-        yield Measurement(f"cosine at 11.6 |v(0)|, |v(0)| = {length:g}", float(cosine[-2]), 0.993, 5.1e-4)
-        yield Measurement(f"cosine at 116 |v(0)|, |v(0)| = {length:g}", float(cosine[-1]), 0.9999, 5.1e-5)
-        yield Measurement(f"least step of the cosine, |v(0)| = {length:g}", float(np.diff(cosine).min()), 0.0, 0.0, ">=")
+        yield Measurement(f"cosine at 11.6 |v(0)|, |v(0)| = {length:g}", cosine[-2], 0.993, 5.1e-4)
+        yield Measurement(f"cosine at 116 |v(0)|, |v(0)| = {length:g}", cosine[-1], 0.9999, 5.1e-5)
+        yield Measurement(f"least step of the cosine, |v(0)| = {length:g}", np.diff(cosine).min(), 0.0, 0.0, ">=")
 
 
 def with_mean(b: float) -> System:

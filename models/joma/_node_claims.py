@@ -119,7 +119,7 @@ def same_argument() -> Iterable[Measurement]:
 
     one: dict[str, Any] = {"xbar": [[1.0, 0.0]], "a": [1.0], "sigma": 1.0}
     theta = [length * slopes(np.array([0.0, length]), -0.5, one)[1] for length in (1.0, 2.0)]
-    yield Measurement("theta_1 at |v| = 1, by the normal distribution", theta[0], float(ndtr(-0.5)), 1e-12)
+    yield Measurement("theta_1 at |v| = 1, by the normal distribution", theta[0], ndtr(-0.5), 1e-12)
     yield Measurement("theta_1 at |v| = 2 / theta_1 at |v| = 1", theta[1] / theta[0], 1.0, 0.1)
 
 

@@ -29,7 +29,7 @@ def descended(step: float) -> tuple[np.ndarray, np.ndarray]:
 def steps_keep() -> Iterable[Measurement]:
     """The drift over t = 20 by steps of .01."""
     law, _ = descended(STEPS[-1])
-    yield Measurement(f"drift to t = 20, steps of {STEPS[-1]:g}", float(np.abs(law - law[0]).max()), 0.0, 1e-4)
+    yield Measurement(f"drift to t = 20, steps of {STEPS[-1]:g}", np.abs(law - law[0]).max(), 0.0, 1e-4)
 
 
 def steps_drift() -> Iterable[Measurement]:
@@ -154,7 +154,7 @@ def flows() -> Iterable[Measurement]:
             law = Z**2 - 3 * squares if attention == "linear" else Z - 3 / (2 * 0.7) * squares
             where = f"{attention} attention, phi = {phi}, loss {signal}, to t = {run.t_end:.3g}"
             yield deviation(f"drift, {where}", law, law[0], 1e-8)
-            yield Measurement(f"largest change of z, {where}", float(np.abs(Z - Z[0]).max()), 0.02, 0.0, ">=")
+            yield Measurement(f"largest change of z, {where}", np.abs(Z - Z[0]).max(), 0.02, 0.0, ">=")
 
 
 SEED = 1  # with seed 0 all nodes of relu are inactive, and nothing moves

@@ -27,13 +27,13 @@ def ratios(scale: float) -> Iterable[Measurement]:
 
     v = odesim.integrate("joma.linear", params={"Delta": DELTA}, span=(0, 0.9 * T_STAR), **FINE).y["v"][-1]
     ratio = erf(v / scale) / DELTA
-    yield Measurement("largest ratio - smallest", float(np.ptp(ratio)), 0.0, 1e-8)
+    yield Measurement("largest ratio - smallest", np.ptp(ratio), 0.0, 1e-8)
 
 
 def reaches(factor: float) -> Iterable[Measurement]:
     """How far a run to factor t* comes."""
     run = odesim.integrate("joma.linear", params={"Delta": DELTA}, span=(0, factor * T_STAR))
-    yield Measurement(f"last time / t* of a run to {factor:g} t*", float(run.t[-1] / T_STAR), factor, 1e-12, ">=")
+    yield Measurement(f"last time / t* of a run to {factor:g} t*", run.t[-1] / T_STAR, factor, 1e-12, ">=")
 
 
 def blow_up() -> Iterable[Measurement]:
@@ -59,7 +59,7 @@ def slope() -> Iterable[Measurement]:
     """The slope of the winner under normalised attention, late."""
     run = odesim.integrate("joma.linear_softmax", params={"Delta": [0.5, -2.0, 1.0]}, span=(0, 100), save=3, **FINE)
     v = run.y["v"][:, 1]
-    yield Measurement("last time of a run to 80 t*", float(run.t[-1]), 100.0)
+    yield Measurement("last time of a run to 80 t*", run.t[-1], 100.0)
     yield Measurement("slope of the winner / |Delta_max|", abs(v[2] - v[1]) / 100, 1.0, 1e-8)
 
 
@@ -86,7 +86,7 @@ def rate_ratio() -> Iterable[Measurement]:
     """The ratio of the two growth exponents."""
     for t in (1.0, 5.0):
         mu, L = growth(t)
-        yield Measurement(f"L_1 / L_2 at t = {t:g}, mu = (2, 1)", L[0] / L[1], float(np.exp((mu[0] ** 2 - mu[1] ** 2) / 2)), 0.05)
+        yield Measurement(f"L_1 / L_2 at t = {t:g}, mu = (2, 1)", L[0] / L[1], np.exp((mu[0] ** 2 - mu[1] ** 2) / 2), 0.05)
 
 
 def delays() -> Iterable[Measurement]:
@@ -122,10 +122,10 @@ def falls(Delta: np.ndarray, start: float | list[float]) -> Iterable[Measurement
     from scipy.special import erf, erfinv
 
     run = odesim.integrate("joma.linear", params={"Delta": Delta}, initial={"v": start}, span=(0, 0.9), save=200, **FINE)
-    yield Measurement("largest rise of the entropy", float(np.diff(run.observables["entropy"]).max()), 0.0, 1e-9, "<=")
+    yield Measurement("largest rise of the entropy", np.diff(run.observables["entropy"]).max(), 0.0, 1e-9, "<=")
     grown = np.exp(erfinv(erf(np.array(start) / np.sqrt(2)) + np.sqrt(2 / np.pi) * Delta * 0.9) ** 2)
     share = grown / grown.sum()
-    yield Measurement("entropy at t = .9", float(run.observables["entropy"][-1]), float(-(share * np.log(share)).sum()), 1e-7)
+    yield Measurement("entropy at t = .9", run.observables["entropy"][-1], -(share * np.log(share)).sum(), 1e-7)
 
 
 CLAIMS = (

@@ -30,8 +30,8 @@ def prompt_direction() -> Iterable[Measurement]:
     known = [0, 1, 2, 3, 5]
     yield deviation("cosine at t = 1e2 to 1e12", cosines[known], (0.9775951, 0.9888407, 0.9928320, 0.9948807, 0.9969548), 1e-7)
     yield deviation("|p| there", norms[known], (2.4095557, 4.3115586, 6.2162488, 8.1275446, 11.9569981), 1e-5)
-    yield Measurement("loss at t = 1e12", float(found.observables["loss"][-1]), float(np.log1p(np.exp(-1))), 1e-10)
-    yield Measurement("least growth of the cosine", float(np.diff(cosines).min()), 0.0, 0.0, ">=")
+    yield Measurement("loss at t = 1e12", found.observables["loss"][-1], np.log1p(np.exp(-1)), 1e-10)
+    yield Measurement("least growth of the cosine", np.diff(cosines).min(), 0.0, 0.0, ">=")
 
 
 def prompt_norm() -> Iterable[Measurement]:
@@ -51,17 +51,15 @@ def hard_and_soft() -> Iterable[Measurement]:
     w = found.y["w"][1:]
     recorded = [(-1.31527590, 1.03042088, 0.28485502), (-4.37192317, 2.53278657, 1.83913660), (-8.97928566, 4.83621667, 4.14306899)]
     yield deviation("w at t = 10, 1e3, 1e6", w, recorded, 2e-8)
-    yield Measurement("w_2 - w_3 at t = 1e6", float(w[2, 1] - w[2, 2]), float(np.log(2)), 1e-6)
-    yield Measurement("growth of (w_2 + w_3)/2 - w_1 over ln t, 1e3 to 1e6", float(np.diff(1.5 * -w[1:, 0])[0] / np.log(1e3)), 1.0, 1e-3)
+    yield Measurement("w_2 - w_3 at t = 1e6", w[2, 1] - w[2, 2], np.log(2), 1e-6)
+    yield Measurement("growth of (w_2 + w_3)/2 - w_1 over ln t, 1e3 to 1e6", np.diff(1.5 * -w[1:, 0])[0] / np.log(1e3), 1.0, 1e-3)
     yield deviation("loss at t = 10, 1e3", found.observables["loss"][1:3], (0.6997543652, 0.6371827850), 1e-9)
     for labels, words in ((2, 1), (2, 3), (1, 4)):
         y = np.r_[np.zeros(words), np.ones(labels) / labels]
         w = run(NEXT, (1e3,), params={"y": y}, sizes={"K": len(y)}).final["w"]
         gap = w[-1] - w[0]
         right = (labels + words) * 1e3 / labels + labels
-        yield Measurement(
-            f"L u + J e^u over its law, J = {labels}, L = {words}", float((words * gap + labels * np.exp(gap)) / right), 1.0, 1e-7
-        )
+        yield Measurement(f"L u + J e^u over its law, J = {labels}, L = {words}", (words * gap + labels * np.exp(gap)) / right, 1.0, 1e-7)
 
 
 @cache
@@ -81,8 +79,8 @@ def frobenius() -> Iterable[Measurement]:
     yield deviation("cosine at t = 1e2, 1e4, 1e8, 1e12", cosines[[0, 1, 3, 5]], (0.78829, 0.98996, 0.99845, 0.99940), 6e-6)
     yield deviation("|W| there", [np.linalg.norm(w) for w in W[[0, 1, 3, 5]]], (2.4636, 12.2254, 31.9834, 51.7439), 6e-5)
     margin = np.einsum("kab,ab->k", D, W[-1]).min()
-    yield Measurement("norm at margin 1, t = 1e12", float(np.linalg.norm(W[-1]) / margin), 2.17393, 6e-6)
-    yield Measurement("over the least one, 2.14756", float(np.linalg.norm(W[-1]) / margin / np.linalg.norm(best)), 1.0, 0.015)
+    yield Measurement("norm at margin 1, t = 1e12", np.linalg.norm(W[-1]) / margin, 2.17393, 6e-6)
+    yield Measurement("over the least one, 2.14756", np.linalg.norm(W[-1]) / margin / np.linalg.norm(best), 1.0, 0.015)
 
 
 def products(seed: int, n: int, d: int, scale: float, start: int | None) -> tuple[Any, Any]:
@@ -102,7 +100,7 @@ def nuclear(seed: int, n: int, d: int, scale: float, start: int | None) -> Itera
     KQ, W = products(seed, n, d, scale, start)
     at_one, other = (nuclear_norm(A) / np.einsum("kab,ab->k", D, A).min() for A in (KQ, W))
     yield Measurement("cosine with the least nuclear norm", cosine(KQ, best), 0.99, 1e-3, ">=")
-    yield Measurement("nuclear norm at margin 1, over that of W", float(at_one / other), 1.0, 0.0, "<=")
+    yield Measurement("nuclear norm at margin 1, over that of W", at_one / other, 1.0, 0.0, "<=")
 
 
 def lower_from_one() -> Iterable[Measurement]:
@@ -110,8 +108,8 @@ def lower_from_one() -> Iterable[Measurement]:
     params, D, _, best = instance(11, 3, 4)
     found = run(KEY_QUERY, params=params).observables["product"][1:]
     norms = np.array([nuclear_norm(A) / np.einsum("kab,ab->k", D, A).min() for A in found])
-    yield Measurement("nuclear norm at margin 1, t = 1e12", float(norms[-1]), 2.9214, 6e-5)
-    yield Measurement("least fall of it", float(-np.diff(norms).max()), 0.0, 0.0, ">=")
+    yield Measurement("nuclear norm at margin 1, t = 1e12", norms[-1], 2.9214, 6e-5)
+    yield Measurement("least fall of it", -np.diff(norms).max(), 0.0, 0.0, ">=")
     yield Measurement("the least one", nuclear_norm(best), 2.78114, 6e-5)
     yield Measurement("cosine with the least one", cosine(found[-1], best), 0.9264, 6e-5)
 
@@ -131,10 +129,10 @@ def trained_words() -> Iterable[Measurement]:
     """20000 steps of .05 on batches of 64 labels, 16 seeds in the mean, at t = 1000."""
     found = odesim.compare(NEXT, task="next_token", seeds=range(16), steps=20_000, save=3)
     w, flow = (side["w"][:, -1] for side in (found.training, found.theory))
-    yield Measurement("hard part, w_1", float(w[:, 0].mean()), float(flow[0, 0]), 5e-4)
-    yield Measurement("soft part, w_2 - w_3", float((w[:, 1] - w[:, 2]).mean()), float(np.log(2)), 0.03)
+    yield Measurement("hard part, w_1", w[:, 0].mean(), flow[0, 0], 5e-4)
+    yield Measurement("soft part, w_2 - w_3", (w[:, 1] - w[:, 2]).mean(), np.log(2), 0.03)
     yield deviation("w of the flow", flow[0], (-4.37192317, 2.53278657, 1.83913660), 1e-6)
-    yield Measurement("noise of the soft part over that of the hard part", float(w[:, 1].std() / w[:, 0].std()), 20.0, 0.0, ">=")
+    yield Measurement("noise of the soft part over that of the hard part", w[:, 1].std() / w[:, 0].std(), 20.0, 0.0, ">=")
 
 
 TABLE = "half a unit of the last recorded digit and a bit"

@@ -38,7 +38,7 @@ def collapse() -> Iterable[Measurement]:
     p = run.attrs["params"]["p"]
     at = [np.interp(3.0, p[x] * run.t, run.y["m"][:, x]) for x in range(10)]
     yield deviation("margins at p t = 3", at, at[0], 1e-4)
-    yield Measurement("margin over ln(7 p t) at p t = 100", float(run.y["m"][-1, 0] / np.log(7 * p[0] * run.t[-1])), 1.0, 0.03)
+    yield Measurement("margin over ln(7 p t) at p t = 100", run.y["m"][-1, 0] / np.log(7 * p[0] * run.t[-1]), 1.0, 0.03)
 
 
 def power_law() -> Iterable[Measurement]:
@@ -47,7 +47,7 @@ def power_law() -> Iterable[Measurement]:
     run = odesim.integrate(
         "memory.softmax_regression", params={"p": p / p.sum()}, span=(0, 1e4), save=[0, 1e3, 1e4], rtol=1e-8, atol=1e-10, backend="numpy"
     )
-    yield Measurement("slope", float(np.log10(run.observables["loss"][2] / run.observables["loss"][1])), -0.5, 0.03)
+    yield Measurement("slope", np.log10(run.observables["loss"][2] / run.observables["loss"][1]), -0.5, 0.03)
 
 
 PAPER = "bietti2023birth"

@@ -63,14 +63,14 @@ def random_neurons(equal: bool) -> Iterable[tuple[Any, Any, Any, int]]:
 def lottery() -> Iterable[Measurement]:
     """40 neurons from normal weights: the first to blow up, beside the least t* of the formula; and the times themselves."""
     right = [winner == np.argmin([blow_up(a, b, D, P) for a, b, D in zip(*row, strict=True)]) for *row, winner in random_neurons(False)]
-    yield Measurement("neurons of 40 won by the least t*", float(sum(right)), 40.0)
+    yield Measurement("neurons of 40 won by the least t*", sum(right), 40.0)
     yield from times()
 
 
 def smallest_gap(equal: bool) -> Iterable[Measurement]:
     """40 neurons: those that the frequency with the smallest |D| wins."""
     right = [winner == np.argmin(np.abs(D)) for _, _, D, winner in random_neurons(equal)]
-    yield Measurement("neurons of 40 won by the smallest gap", float(sum(right)), 40.0)
+    yield Measurement("neurons of 40 won by the smallest gap", sum(right), 40.0)
 
 
 def alignment() -> Iterable[Measurement]:
@@ -95,9 +95,9 @@ def decay() -> Iterable[Measurement]:
     yield Measurement("critical decay times p^2", 1 / plain, CRITICAL, 1e-10)
     for lam, want in DECAY.items():
         yield Measurement(f"t*/p^2 at lam p^2 = {lam:g}", time(0.02, 0.02, 0.3, lam / P**2) / P**2, want, 1e-6)
-        yield Measurement(f"-ln(1 - lam t*) / lam at lam p^2 = {lam:g}", float(-np.log1p(-lam * plain) / lam), want, 1e-8)
+        yield Measurement(f"-ln(1 - lam t*) / lam at lam p^2 = {lam:g}", -np.log1p(-lam * plain) / lam, want, 1e-8)
     died = neuron(0.02, 0.02, [0.3], 0.74 / P**2, span=40 * P**2)
-    yield Measurement("alpha in the end at lam p^2 = .74", float(died.final["alpha"][0, 0]), 0.0, 1e-3)
+    yield Measurement("alpha in the end at lam p^2 = .74", died.final["alpha"][0, 0], 0.0, 1e-3)
 
 
 def powers_of(w: Any) -> Any:
@@ -115,12 +115,12 @@ def features() -> Iterable[Measurement]:
             yield deviation(
                 "energy at t = 0, .1, .3, 1", run.observables["energy"][:4], (0.4355723295, 0.888165662, 1.635301081, 1.749993084), 1e-8
             )
-        yield Measurement(f"energy in the end, start {seed}", float(run.observables["energy"][-1]), 7 / 4, 1e-8)
+        yield Measurement(f"energy in the end, start {seed}", run.observables["energy"][-1], 7 / 4, 1e-8)
         U, V = powers_of(run.final["u"]), powers_of(run.final["v"])
         yield deviation(f"powers, start {seed}", np.sort([U, V]), [0, 0, 0.5], 1e-6)
     pair = np.eye(7)[2] / np.sqrt(2)
     run = odesim.integrate(ENERGY, params={"u0": pair, "v0": pair}, span=(0, 1e-6), save=2, **FINE)
-    yield Measurement("energy of a memorised pair", float(run.observables["energy"][0]), (1 - 1 / 7) / 2, 1e-12)
+    yield Measurement("energy of a memorised pair", run.observables["energy"][0], (1 - 1 / 7) / 2, 1e-12)
 
 
 def game() -> Iterable[Measurement]:
@@ -160,8 +160,8 @@ def trained() -> Iterable[Measurement]:
     found = odesim.compare(PHASES, task="modular", steps=600, save=4)
     for row, (step, (worst, median)) in enumerate(RECORDED.items(), 1):
         flow, seen = (side["alpha"][0, row] for side in (found.theory, found.training))
-        yield Measurement(f"largest distance of alpha, step {step}", float(np.abs(seen - flow).max()), worst, 0.01 * worst)
-        yield Measurement(f"median part of alpha, step {step}", float(np.median(np.abs(seen - flow) / flow)), 0.0, 1.2 * median)
+        yield Measurement(f"largest distance of alpha, step {step}", np.abs(seen - flow).max(), worst, 0.01 * worst)
+        yield Measurement(f"median part of alpha, step {step}", np.median(np.abs(seen - flow) / flow), 0.0, 1.2 * median)
 
 
 SEEDS = range(11, 15)
@@ -170,7 +170,7 @@ SEEDS = range(11, 15)
 
 def mean_of_seeds(name: str, values: Any, mean: float, deviation: float) -> Measurement:
     """The mean over SEEDS, within three standard errors of the mean over the other seeds."""
-    return Measurement(f"{name}, mean of {len(values)} seeds", float(np.mean(values)), mean, 3 * deviation / len(values) ** 0.5)
+    return Measurement(f"{name}, mean of {len(values)} seeds", np.mean(values), mean, 3 * deviation / len(values) ** 0.5)
 
 
 def slow_neurons() -> Iterable[Measurement]:
@@ -179,7 +179,7 @@ def slow_neurons() -> Iterable[Measurement]:
         seen = odesim.train("modular", settings={"N": 24, "optimizer": name, "eta": eta}, steps=steps, save=2, seeds=SEEDS).observables
         power = seen["alpha"][:, -1] ** 2
         share = power.max(axis=2) / power.sum(axis=2)
-        yield Measurement(f"loss in the end over ln p, {name}, the largest", float(seen["loss"][:, -1].max() / np.log(P)), 1e-4, 0.0, "<=")
+        yield Measurement(f"loss in the end over ln p, {name}, the largest", seen["loss"][:, -1].max() / np.log(P), 1e-4, 0.0, "<=")
         yield mean_of_seeds(f"neurons of 24 that are a feature, {name}", (share > 0.75).sum(axis=1), *features)
         for row, seed in enumerate(SEEDS if name == "sgd" else ()):
             start = zip(*(seen[part][row, 0] for part in ("alpha", "beta", "D")), strict=True)
@@ -197,9 +197,7 @@ def grokking() -> Iterable[Measurement]:
         run = odesim.train("modular", settings={**settings, "weight_decay": decay}, **given)
         loss, held, right = (run.observables[name] for name in ("loss", "loss_held", "right_held"))
         known, early = np.argmax(loss < 0.2, axis=1), np.argmax(right > 0.9, axis=1)
-        yield Measurement(
-            f"loss of what is seen over ln p, decay {decay:g}, the largest", float(loss[:, -1].max() / np.log(P)), 0.01, 0, "<="
-        )
+        yield Measurement(f"loss of what is seen over ln p, decay {decay:g}, the largest", loss[:, -1].max() / np.log(P), 0.01, 0, "<=")
         if decay:
             yield mean_of_seeds("right of the rest in the end, decay 1", right[:, -1], 0.941, 0.033)
             yield mean_of_seeds("right of the rest as the loss comes to .2, decay 1", right[np.arange(len(SEEDS)), known], 0.637, 0.046)
@@ -209,7 +207,7 @@ def grokking() -> Iterable[Measurement]:
         else:
             yield mean_of_seeds("right of the rest in the end, no decay", right[:, -1], 0.587, 0.027)
             # who knows nothing has ln p
-            yield Measurement("loss of the rest over ln p, no decay, the least", float(held[:, -1].min() / np.log(P)), 1.0, 0.0, ">=")
+            yield Measurement("loss of the rest over ln p, no decay, the least", held[:, -1].min() / np.log(P), 1.0, 0.0, ">=")
 
 
 HE, TIAN = "he2026mechanism", "tian2025provable"

@@ -29,18 +29,18 @@ def stages() -> Iterable[Measurement]:
     first = [int(np.argmax(near == strategy)) for strategy in range(3)]
     yield Measurement("first time at which the unigram is nearest", run.t[first[1]], 6.0)
     yield Measurement("first time at which the bigram is nearest", run.t[first[2]], 215.0, 5.0)
-    yield Measurement("times at which a strategy is nearest that was passed", float((np.diff(near) < 0).sum()), 0.0)
+    yield Measurement("times at which a strategy is nearest that was passed", (np.diff(near) < 0).sum(), 0.0)
     late = run.t >= run.events["unigram"][0]["t"]
     yield Measurement(
         "v_1 less the largest other v, from the unigram on",
-        float((v[late, 1] - np.delete(v[late], 1, axis=1).max(axis=1)).min()),
+        (v[late, 1] - np.delete(v[late], 1, axis=1).max(axis=1)).min(),
         0.0,
         0.0,
         ">=",
     )
     yield deviation("w_d, w_o at t = 100", (run.y["w_d"][100], run.y["w_o"][100]), (AT_100["w_d"], AT_100["w_o"]), 6e-7)
     yield deviation("v at t = 100", v[100], AT_100["v"], 6e-7)
-    yield Measurement("loss at t = 100", float(run.observables["loss"][100]), 0.028974, 6e-7)
+    yield Measurement("loss at t = 100", run.observables["loss"][100], 0.028974, 6e-7)
     means = moments(*two_states(), 5)
     for name, value, want in (
         ("nothing", means["S"] / 2, 0.340863),
@@ -62,12 +62,12 @@ def times() -> Iterable[Measurement]:
             yield Measurement(f"w0 = {w0:g}: {name}, over its digits", time / want, 1.0, 5e-5)
     means = moments(*two_states(), 5)
     sigma = np.linalg.svd(np.array([means["A"], means["B"] - means["A"]]) / np.sqrt(2))[1][0]
-    yield Measurement("sigma", float(sigma), 0.723204, 6e-7)
+    yield Measurement("sigma", sigma, 0.723204, 6e-7)
     slope = (found[1e-4][0] - found[0.001][0]) / np.log(10)
     # the other mode, at .028, has grown by a percent
-    yield Measurement("later of the unigram for each e-fold of w0, times sigma", float(slope * sigma), 1.0, 2e-3)
+    yield Measurement("later of the unigram for each e-fold of w0, times sigma", slope * sigma, 1.0, 2e-3)
     second = [row[1] for row in found.values()]
-    yield Measurement("range of the second time over its mean", float(np.ptp(second) / np.mean(second)), 0.035, 0.0, "<=")
+    yield Measurement("range of the second time over its mean", np.ptp(second) / np.mean(second), 0.035, 0.0, "<=")
 
 
 DIGITS = "half a unit of the last recorded digit"

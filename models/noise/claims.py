@@ -25,7 +25,7 @@ def orders(model: str, method: str, step: float) -> tuple[float, float]:
 def mean_of_steps(method: str) -> Measurement:
     """E x of 20,000 paths of noise.geometric in eight steps: (1 + mu/8)^8, whichever the method."""
     x = odesim.ensemble(GEOMETRIC, members=20_000, step=1 / 8, save=2, method=method).x.values[:, -1]
-    return Measurement(f"{method}: mean of x after eight steps", float(x.mean()), (1 + 1.5 / 8) ** 8, 4 * float(x.std()) / 20_000**0.5)
+    return Measurement(f"{method}: mean of x after eight steps", x.mean(), (1 + 1.5 / 8) ** 8, 4 * float(x.std()) / 20_000**0.5)
 
 
 def euler() -> Iterable[Measurement]:
@@ -56,11 +56,11 @@ def area() -> Iterable[Measurement]:
     for method, share in (("em", 1 / 4), ("heun", 1 / 8)):
         found = odesim.convergence(AREA, method=method, step=1 / 8, levels=4, members=4000, span=(0, 1))
         for step, error in zip(found.step.values, found.y_strong.values, strict=True):
-            yield Measurement(f"{method}: error over its law, steps of {step:g}", float(error / (share * step) ** 0.5), 1.0, 0.08)
+            yield Measurement(f"{method}: error over its law, steps of {step:g}", error / (share * step) ** 0.5, 1.0, 0.08)
         yield Measurement(f"{method}: strong order", found.attrs["strong_order"]["y"], 0.5, 0.05)
     run = odesim.ensemble(AREA, members=400_000, step=0.01, save=2, observe="square", reduce=("mean",))
     # Euler's y^2 has the mean sum h t_k = (1 - h)/2
-    yield Measurement("mean of y^2 in steps of .01", float(run.square_mean.values[-1]), 0.99 / 2, 4 * 1.5**0.5 / 400_000**0.5)
+    yield Measurement("mean of y^2 in steps of .01", run.square_mean.values[-1], 0.99 / 2, 4 * 1.5**0.5 / 400_000**0.5)
 
 
 def well(T: float, power: int) -> float:
@@ -75,7 +75,7 @@ def stationary() -> Iterable[Measurement]:
     yield Measurement("E x^2 by quadrature", well(0.25, 2), 0.8327454871, 1e-9)
     yield Measurement("E x^4 by quadrature", well(0.25, 4), 1.0827454871, 1e-9)
     for name, values, want in (("E x^2", x**2, 0.8327454871), ("E x^4 - E x^2, which is T", x**4 - x**2, 0.25)):
-        yield Measurement(f"{name}, of paths", float(values.mean()), want, 4 * float(values.std()) / 200_000**0.5)
+        yield Measurement(f"{name}, of paths", values.mean(), want, 4 * float(values.std()) / 200_000**0.5)
 
 
 FOKKER_PLANCK = 0.187170
@@ -99,7 +99,7 @@ def escape() -> Iterable[Measurement]:
     """200,000 paths from one well at T = .25, t = 4 to 12, beside the exact rate; exact rates for small T beside Kramers'."""
     run = odesim.ensemble(WELL, members=200_000, span=(0, 12), save=13, step=0.04, reduce=("mean",), seed=1)
     mean = run.x_mean.values
-    yield Measurement("rate at T = .25 of paths", float(np.log(mean[4] / mean[12]) / 8), FOKKER_PLANCK, 0.008)
+    yield Measurement("rate at T = .25 of paths", np.log(mean[4] / mean[12]) / 8, FOKKER_PLANCK, 0.008)
     for T in (0.02, 0.01, 0.005):
         yield Measurement(f"exact over Kramers' rate, T = {T:g}", passage(T) / kramers(T), 1.0, 2 * T)
 
@@ -190,7 +190,7 @@ def after_diffusion(eta: float, second: float, end: float = END) -> Any:
 
 def mean_risk(name: str, risks: Any, c: Any) -> Measurement:
     """The mean of risks of independent runs, within four standard errors of that of the moments c."""
-    return Measurement(name, float(np.mean(risks)), float(LAM @ c) / 2, 4 * float(np.std(risks)) / len(risks) ** 0.5)
+    return Measurement(name, np.mean(risks), float(LAM @ c) / 2, 4 * float(np.std(risks)) / len(risks) ** 0.5)
 
 
 def sgd() -> Any:
@@ -215,7 +215,7 @@ def weak_order(second: float, order: int) -> Iterable[Measurement]:
     etas = 0.05 / 2.0 ** np.arange(1, 4)
     gaps = [np.abs(after_steps(eta, 0, eta) - after_diffusion(eta, second)).max() for eta in etas]
     for eta, ratio in zip(etas, np.log2(np.array(gaps[:-1]) / gaps[1:]), strict=False):
-        yield Measurement(f"order of the gap between eta = {eta:g} and half of it", float(ratio), order, 0.2)
+        yield Measurement(f"order of the gap between eta = {eta:g} and half of it", ratio, order, 0.2)
 
 
 def balanced() -> Iterable[Measurement]:
@@ -225,7 +225,7 @@ def balanced() -> Iterable[Measurement]:
     run = odesim.ensemble("noise.two_layer", members=200, step=0.0025, save=4001, **given)
     integral = np.trapezoid(4 * run.loss.values + s2, run.time.values, axis=1)
     off = np.log(run.balance.values[:, -1] / run.balance.values[:, 0]) + eta * integral
-    yield Measurement("logarithm of the balance, farthest from the law", float(np.abs(off).max()), 0.0, 0.0025)
+    yield Measurement("logarithm of the balance, farthest from the law", np.abs(off).max(), 0.0, 0.0025)
     many = odesim.ensemble("noise.two_layer", members=RUNS, **given).balance.values[:, -1]
     rng, (a, b) = np.random.default_rng(8), np.tile([[1.2], [0.5]], RUNS)
     for _ in range(round(end / eta)):
@@ -233,10 +233,10 @@ def balanced() -> Iterable[Measurement]:
         g = eta * x * ((a * b - 1) * x - np.sqrt(s2) * rng.normal(size=RUNS))
         a, b = a - g * b, b - g * a
     sgd, doubt = a**2 - b**2, 4 * float(np.hypot(many.std(), np.std(a**2 - b**2))) / RUNS**0.5
-    yield Measurement("mean balance of SGD", float(sgd.mean()), float(many.mean()), doubt + eta / 4)
-    yield Measurement("mean balance of SGD, recorded", float(sgd.mean()), 1.12484, 4 * float(sgd.std()) * (2 / RUNS) ** 0.5)
+    yield Measurement("mean balance of SGD", sgd.mean(), many.mean(), doubt + eta / 4)
+    yield Measurement("mean balance of SGD, recorded", sgd.mean(), 1.12484, 4 * float(sgd.std()) * (2 / RUNS) ** 0.5)
     loss = (a * b - 1) ** 2 / 2
-    yield Measurement("mean loss of SGD, recorded", float(loss.mean()), 0.003094, 4 * float(loss.std()) * (2 / RUNS) ** 0.5)
+    yield Measurement("mean loss of SGD, recorded", loss.mean(), 0.003094, 4 * float(loss.std()) * (2 / RUNS) ** 0.5)
     yield Measurement("mean balance, lost at least", 1.19 - float(many.mean()), 0.05, 0.0, ">=")
 
 

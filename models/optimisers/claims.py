@@ -39,8 +39,8 @@ def muon() -> Iterable[Measurement]:
     run = odesim.integrate(MUON, params={"A": A, "lr": 0.002}, span=(0, 400), save=[0, 250, 400])
     for t, W in zip((0.5, 0.8), run.y["W"][1:], strict=True):
         rates = np.linalg.svd(W)[1] / np.minimum(t, VALUES)
-        yield Measurement(f"slowest mode at t = {t:g}, part of its way", float(rates.min()), 0.6818, 0.005, ">=")
-        yield Measurement(f"fastest mode at t = {t:g}, part of its way", float(rates.max()), 1.1344, 0.005, "<=")
+        yield Measurement(f"slowest mode at t = {t:g}, part of its way", rates.min(), 0.6818, 0.005, ">=")
+        yield Measurement(f"fastest mode at t = {t:g}, part of its way", rates.max(), 1.1344, 0.005, "<=")
 
 
 def gradient_rates() -> Iterable[Measurement]:
@@ -63,12 +63,12 @@ def orthogonal(five: bool) -> Iterable[Measurement]:
     if not five:
         yield deviation("singular values of 5 steps", found, 1.0, 0.01)
         return
-    yield Measurement("least of 500", float(found.min()), 0.6818, 1e-4, ">=")
-    yield Measurement("largest of 500", float(found.max()), 1.1344, 1e-4, "<=")
+    yield Measurement("least of 500", found.min(), 0.6818, 1e-4, ">=")
+    yield Measurement("largest of 500", found.max(), 1.1344, 1e-4, "<=")
     few = odesim.integrate(SCHULZ, sizes={"K": 5}, initial={"s": list(SCHULZ_RECORDED)}, span=(0, 5), save=2).final["s"]
     yield deviation("after 5 steps", few, list(SCHULZ_RECORDED.values()), 1e-6)
     later = odesim.integrate(SCHULZ, sizes={"K": 500}, initial={"s": found}, span=(0, 200), save=2).final["s"]
-    yield Measurement("farthest from 1 after 200 more", float(np.abs(later - 1).max()), 0.25, 0.0, ">=")
+    yield Measurement("farthest from 1 after 200 more", np.abs(later - 1).max(), 0.25, 0.0, ">=")
     cubic = odesim.integrate(SCHULZ, sizes={"K": 500}, initial={"s": s}, params={"a": 1.5, "b": -0.5, "c": 0.0}, span=(0, 40), save=2)
     yield deviation("the cubic after 40 steps", cubic.final["s"], 1.0, 1e-12)
 
@@ -88,7 +88,7 @@ def adams_flow() -> Iterable[Measurement]:
     """The flow beside two other integrators, and Adam's steps beside it at t = 1 as lr is halved; both directions move at one rate."""
     found = flow()
     yield deviation("w of the flow", found, FLOW, 1e-6)
-    yield Measurement("difference of the two directions up to t = 2", float(np.abs(np.diff(found, axis=1)).max()), 0.0, 1e-3)
+    yield Measurement("difference of the two directions up to t = 2", np.abs(np.diff(found, axis=1)).max(), 0.0, 1e-3)
     gaps = []
     for lr in (0.004, 0.002, 0.001, 0.0005):
         params = {**TEN, "lr": lr, "b1": float(np.exp(-lr / 0.1)), "b2": float(np.exp(-lr))}
@@ -96,7 +96,7 @@ def adams_flow() -> Iterable[Measurement]:
         gaps.append(abs(float(w[0]) - FLOW[2][0]))
     yield Measurement("distance of w[0] at t = 1, lr = .004", gaps[0], 4.757e-4, 1e-6)
     for lr, ratio in zip((0.004, 0.002, 0.001), np.array(gaps[:-1]) / gaps[1:], strict=True):
-        yield Measurement(f"distance at lr = {lr:g} over that at half of it", float(ratio), 2.0, 0.05)
+        yield Measurement(f"distance at lr = {lr:g} over that at half of it", ratio, 2.0, 0.05)
 
 
 def constant_slope() -> Iterable[Measurement]:
@@ -124,7 +124,7 @@ def limit() -> Iterable[Measurement]:
         smooth = odesim.integrate(MASS, params={**given, "gamma": 1.0}, span=(0, end * np.sqrt(lr)), save=2, **FINE).final["w"]
         gaps.append(float(np.abs(steps - smooth).max()))
     for ratio in np.array(gaps[:-1]) / gaps[1:]:
-        yield Measurement("distance over that at a quarter of lr", float(ratio), 2.0, 0.1)
+        yield Measurement("distance over that at a quarter of lr", ratio, 2.0, 0.1)
 
 
 DIGIT = "a unit of the last recorded digit, and 100 times the tolerance of a run"

@@ -73,7 +73,7 @@ def powers() -> Iterable[Measurement]:
         yield Measurement(f"k = {k}, eps = {eps:g}: time to 1 and on to infinity, over eps^(2-k)/((k-2)(k-1)!)", found / want, 1.0, 1e-6)
     for eps in (0.1, 0.01, 0.001):
         found = first_success(2, eps) + np.log(2) / 2
-        yield Measurement(f"k = 2, eps = {eps:g}: time to 1 and ln(2)/2 more", found, float(np.log(1 / eps)), 1e-7)
+        yield Measurement(f"k = 2, eps = {eps:g}: time to 1 and ln(2)/2 more", found, np.log(1 / eps), 1e-7)
 
 
 CLAIMS = (

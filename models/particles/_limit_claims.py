@@ -148,7 +148,7 @@ def last_rate() -> Iterable[Measurement]:
     """How fast the last differences fall, beta = 1: exp(beta) for each tangent component, twice that for inner products."""
     run = odesim.integrate("particles.unnormalised", params={"beta": 1}, span=(0, 6), save=[0, 5, 6], **FINE)
     least = 1 - run.observables["product"].min(axis=(1, 2))
-    yield Measurement("rate of 1 - product over 2e", float(np.log(least[1] / least[2]) / (2 * np.e)), 1.0, least[1])
+    yield Measurement("rate of 1 - product over 2e", np.log(least[1] / least[2]) / (2 * np.e), 1.0, least[1])
 
 
 AREAS = {0: 75.1658, 1: 70.4633, 2: 68.6374, 3: 67.8957, 5: 67.4567}  # by another integrator
@@ -158,9 +158,9 @@ def hull() -> Iterable[Measurement]:
     """The area of the convex hull of twenty tokens in the plane, V = I, at 26 times to t = 5."""
     run = odesim.integrate("particles.rescaled", span=(0, 5), save=26, **FINE)
     areas = np.array([ConvexHull(z).volume for z in run.y["z"]])
-    yield Measurement("largest growth of the area", float(np.diff(areas).max()), 0.0, 1e-8, "<=")
+    yield Measurement("largest growth of the area", np.diff(areas).max(), 0.0, 1e-8, "<=")
     for t, want in AREAS.items():
-        yield Measurement(f"area at t = {t}", float(areas[5 * t]), want, 6e-5)
+        yield Measurement(f"area at t = {t}", areas[5 * t], want, 6e-5)
 
 
 OTHERS = (

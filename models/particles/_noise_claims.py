@@ -47,12 +47,12 @@ def sets_in() -> Iterable[Measurement]:
     for share in (0.0, 0.5):
         squares = order(1.0, share * threshold(1.0), uniform) ** 2 * TOKENS
         doubt = 4 * float(squares.std()) / squares.size**0.5
-        yield Measurement(f"64 times the mean of r^2, beta = 1, {share:g} K#", float(squares.mean()), 1 / (1 - share), doubt)
+        yield Measurement(f"64 times the mean of r^2, beta = 1, {share:g} K#", squares.mean(), 1 / (1 - share), doubt)
     for beta in (1.0, 2.0):
         K = 1.5 * threshold(beta)
         r = order(beta, K, still)
         doubt = 4 * float(r.std()) / r.size**0.5
-        yield Measurement(f"mean of r, beta = {beta:g}, 1.5 K#", float(r.mean()), order_of_density(beta, K), doubt)
+        yield Measurement(f"mean of r, beta = {beta:g}, 1.5 K#", r.mean(), order_of_density(beta, K), doubt)
 
 
 def modes_at(beta: float, share: float, start: Any, end: float) -> Any:
@@ -69,7 +69,7 @@ def growth() -> Iterable[Measurement]:
         end = modes_at(beta, share, small, 1.0)
         for k in (1, 2, 3):
             rate = float(k**2 * (share * threshold(beta) * iv(k, beta) / beta - KAPPA))
-            yield Measurement(f"rate of mode {k}, beta = {beta:g}, {share:g} K#", float(np.log(end[k] / 1e-7)), rate, 1e-5)
+            yield Measurement(f"rate of mode {k}, beta = {beta:g}, {share:g} K#", np.log(end[k] / 1e-7), rate, 1e-5)
 
 
 def transition() -> Iterable[Measurement]:
@@ -106,7 +106,7 @@ def sphere_growth() -> Iterable[Measurement]:
         end = on_sphere(d, beta, share, np.array([1.0, *[1e-7] * 3, *[0.0] * 20]), 1.0)
         for l in (1, 2, 3):
             rate = l * (l + d - 2) * KAPPA * (share * harmonic(l, d, beta) / harmonic(1, d, beta) - 1)
-            yield Measurement(f"rate of mode {l}, d = {d}, beta = {beta:g}, {share:g} K#", float(np.log(end[l] / 1e-7)), rate, 1e-5)
+            yield Measurement(f"rate of mode {l}, d = {d}, beta = {beta:g}, {share:g} K#", np.log(end[l] / 1e-7), rate, 1e-5)
 
 
 def sphere_transition() -> Iterable[Measurement]:

@@ -58,7 +58,7 @@ def errors_of(step: Callable[..., np.ndarray], counts: tuple[int, ...]) -> list[
 def order_of(step: Callable[..., np.ndarray], order: float) -> Iterable[Measurement]:
     """The order of a step by its errors with 20 and 40 steps."""
     errors = errors_of(step, (20, 40))
-    yield Measurement("order, of errors with 20 and 40 steps", float(np.log2(errors[0] / errors[1])), order, 0.2)
+    yield Measurement("order, of errors with 20 and 40 steps", np.log2(errors[0] / errors[1]), order, 0.2)
 
 
 HELD = partial(own_step, frozen=True)
@@ -106,8 +106,8 @@ def sphere_steps(project: bool) -> Iterable[Measurement]:
         flow = odesim.integrate("particles.sphere", params={"beta": 1, "x0": x}, span=(0, 3), save=2, **FINE).final["x"]
         ends = [projected(x, h, round(3 / h), project=project) for h in (0.1, 0.05, 0.025)]
         errors = [float(np.abs(end - flow).max()) for end in ends]
-        yield Measurement(f"seed {seed}: order, of errors with steps .05 and .025", float(np.log2(errors[1] / errors[2])), 1.0, 0.1)
-        yield Measurement(f"seed {seed}: order, with .1 and .05", float(np.log2(errors[0] / errors[1])), 1.0, 0.1)
+        yield Measurement(f"seed {seed}: order, of errors with steps .05 and .025", np.log2(errors[1] / errors[2]), 1.0, 0.1)
+        yield Measurement(f"seed {seed}: order, with .1 and .05", np.log2(errors[0] / errors[1]), 1.0, 0.1)
         if project:
             for h, error, want in zip((0.1, 0.05, 0.025), errors, ERRORS[seed], strict=True):
                 yield Measurement(f"seed {seed}: error of steps of {h:g}", error, want, 6e-5)

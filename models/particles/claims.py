@@ -51,7 +51,7 @@ def crowd_as_one() -> Iterable[Measurement]:
 def long_lives() -> Iterable[Measurement]:
     """32 tokens in three dimensions: at beta = 4 apart at t = 100 and together at t = 1000, at beta = 9 still apart."""
     warm, cold = three_dimensions(4.0, [0, 100, 1000]), three_dimensions(9.0, [0, 1000])
-    yield Measurement("beta = 4, t = 100: least product, median of starts", float(np.median(warm[:, 1])), 0.0, 0.0, "<=")
+    yield Measurement("beta = 4, t = 100: least product, median of starts", np.median(warm[:, 1]), 0.0, 0.0, "<=")
     yield Measurement("beta = 4, t = 1000: least product", warm[:, 2].min(), 0.999, 0.0, ">=")
     yield Measurement("beta = 9, t = 1000: least product, largest of starts", cold[:, 1].max(), 0.0, 0.0, "<=")
 
@@ -199,7 +199,7 @@ def growth() -> Iterable[Measurement]:
         start = {"theta": even + 1e-6 * wave}
         run = odesim.integrate("particles.circle", params={"beta": beta}, initial=start, span=(0, 0.5), save=2, **FINE)
         rate = float(np.log((run.final["theta"] - even) @ wave / (1e-6 * wave @ wave)) / 0.5)
-        yield Measurement(f"rate at beta = {beta}, k = {k}", rate, float(k**2 * ive(k, beta) / (beta * ive(0, beta))), 1e-6)
+        yield Measurement(f"rate at beta = {beta}, k = {k}", rate, k**2 * ive(k, beta) / (beta * ive(0, beta)), 1e-6)
         yield Measurement(f"its digits at beta = {beta}, k = {k}", rate, digits, 6e-6)
 
 
@@ -225,7 +225,7 @@ def one_cluster() -> Iterable[Measurement]:
     wide = tokens(wide @ wide.T, 32)  # they stay in their span: 32 coordinates are enough
     end = odesim.integrate("particles.sphere", params={"beta": 1, "x0": wide}, span=(0, 10), save=[0, 10], **FINE)
     yield Measurement("128 dimensions: least product at t = 10", end.observables["product"][-1].min(), 0.999, 0.0, ">=")
-    yield Measurement("rate at which 1 - product falls, t = 8 to 9", float(np.log(least[1] / least[2])), 2.0, least[1])
+    yield Measurement("rate at which 1 - product falls, t = 8 to 9", np.log(least[1] / least[2]), 2.0, least[1])
 
 
 def energy(V: np.ndarray, K: np.ndarray, name: str) -> Iterable[Measurement]:

@@ -21,8 +21,8 @@ def closing(R: int) -> Iterable[Measurement]:
     """
     run = odesim.integrate(MODEL, sizes={"R": R}, span=(0, 40), save=[0, 5, 7, 40], **FINE)
     spread = run.observables["spread"]
-    yield Measurement("spread of classes at t = 40", float(spread[3]), 0.0, 1e-20)
-    yield Measurement("rate of its fall from t = 5 to 7", float(np.log(spread[1] / spread[2]) / 2), 4.8, 0.02)
+    yield Measurement("spread of classes at t = 40", spread[3], 0.0, 1e-20)
+    yield Measurement("rate of its fall from t = 5 to 7", np.log(spread[1] / spread[2]) / 2, 4.8, 0.02)
 
 
 def fading() -> Iterable[Measurement]:
@@ -32,7 +32,7 @@ def fading() -> Iterable[Measurement]:
         run = odesim.integrate(MODEL, sizes={"R": R}, initial={"V": start}, span=(0, 400), save=[0, 200, 400], **FINE)
         inverse = 1 / run.observables["spread"]
         yield Measurement(f"R = {R}: slope of 1/spread from t = 200 to 400, times 3 (R - 2) / 2",
-                          float((inverse[2] - inverse[1]) / 200 * 3 * (R - 2) / 2), 1.0, 0.02)  # fmt: skip
+                          (inverse[2] - inverse[1]) / 200 * 3 * (R - 2) / 2, 1.0, 0.02)  # fmt: skip
 
 
 def sampled(many: float, tokens: int = TOKENS, sets: int = SEEDS) -> int:

@@ -31,31 +31,27 @@ def reduction() -> Iterable[Measurement]:
     Z, W = run.y["Z"], run.y["W"]
     two = odesim.integrate(SKIP, save=[0, 5, 20, 100], **FINE)
     own, other = W[:, [0, 1, 2], [0, 1, 2]], W[:, [0, 1, 2], [1, 2, 0]]
-    yield Measurement(
-        "Z[key] - Z[noise], from z", float(np.abs(Z[:, :3, None] - Z[:, None, 3:] - two.y["z"][:, None, None]).max()), 0.0, 1e-8
-    )
-    yield Measurement("W[k, k] - W[k, other], from u", float(np.abs(own - other - two.y["u"][:, None]).max()), 0.0, 1e-8)
-    yield Measurement("W of noise", float(np.abs(W[:, 3:]).max()), 0.0, 1e-12)
+    yield Measurement("Z[key] - Z[noise], from z", np.abs(Z[:, :3, None] - Z[:, None, 3:] - two.y["z"][:, None, None]).max(), 0.0, 1e-8)
+    yield Measurement("W[k, k] - W[k, other], from u", np.abs(own - other - two.y["u"][:, None]).max(), 0.0, 1e-8)
+    yield Measurement("W of noise", np.abs(W[:, 3:]).max(), 0.0, 1e-12)
     for row, (t, (z, u)) in enumerate(RECORDED.items(), 1):
-        yield Measurement(f"z at t = {t}", float(two.y["z"][row]), z, 6e-7)
-        yield Measurement(f"u at t = {t}", float(two.y["u"][row]), u, 6e-7)
-    yield Measurement("loss at t = 20", float(two.observables["loss"][2]), 0.582835, 6e-7)
+        yield Measurement(f"z at t = {t}", two.y["z"][row], z, 6e-7)
+        yield Measurement(f"u at t = {t}", two.y["u"][row], u, 6e-7)
+    yield Measurement("loss at t = 20", two.observables["loss"][2], 0.582835, 6e-7)
 
 
 def to_one() -> Iterable[Measurement]:
     """To t = 1e6: attention, e^z / n over c u^2 / 2, and u over ln t; u where half of the attention is on the key."""
     run = odesim.integrate(SKIP, save=[0, 1e4, 1e6], span=(0, 1e6), events=["at half: z - 1.3862943611198906"], **FINE)
     z, u, alpha = run.y["z"], run.y["u"], run.observables["alpha"]
-    yield Measurement("attention to the key at t = 1e6", float(alpha[2]), 0.98, 0.0, ">=")
+    yield Measurement("attention to the key at t = 1e6", alpha[2], 0.98, 0.0, ">=")
     c = (1 / 3 + 1 / 2) * 2
-    yield Measurement(
-        "e^z / n + z at t = 1e6, over 1 / n + c u^2 / 2", float((np.exp(z[2]) / 4 + z[2]) / (0.25 + c * u[2] ** 2 / 2)), 1.0, 1e-8
-    )
+    yield Measurement("e^z / n + z at t = 1e6, over 1 / n + c u^2 / 2", (np.exp(z[2]) / 4 + z[2]) / (0.25 + c * u[2] ** 2 / 2), 1.0, 1e-8)
     # u alpha ~ ln(2 t / 3): what alpha lacks of 1 is of order 1/ln(t)^2
-    yield Measurement("u gained from 1e4 to 1e6 over ln 100", float(np.diff(u[1:])[0] / np.log(100)), 1.0, 0.02)
-    yield Measurement("z gained meanwhile", float(np.diff(z[1:])[0]), 1.0, 0.0, "<=")
+    yield Measurement("u gained from 1e4 to 1e6 over ln 100", np.diff(u[1:])[0] / np.log(100), 1.0, 0.02)
+    yield Measurement("z gained meanwhile", np.diff(z[1:])[0], 1.0, 0.0, "<=")
     at_half = odesim.integrate(SKIP, save=2, span=(0, run.events["at half"][0]["t"]), **FINE)
-    yield Measurement("u at alpha = 1/2", float(at_half.final["u"]), float(np.sqrt(2 * (1 + np.log(4) - 1 / 4) / c)), 1e-7)
+    yield Measurement("u at alpha = 1/2", at_half.final["u"], np.sqrt(2 * (1 + np.log(4) - 1 / 4) / c), 1e-7)
 
 
 HALF_TIMES = {8: 130.942, 16: 234.221, 32: 433.235, 64: 824.694, 128: 1601.69, 256: 3150.23}
@@ -69,7 +65,7 @@ def half_times() -> Iterable[Measurement]:
         found[n] = float(run.events["found"][0]["t"])
         yield Measurement(f"n = {n}, over its digits", found[n] / want, 1.0, 4e-6)
     for n, want in ((8, 0.84), (16, 0.89), (32, 0.93), (64, 0.96), (128, 0.98)):
-        yield Measurement(f"exponent from n = {n}", float(np.log2(found[2 * n] / found[n])), want, 6e-3)
+        yield Measurement(f"exponent from n = {n}", np.log2(found[2 * n] / found[n]), want, 6e-3)
     # while e^z/n is small u' = exp(c u^2 / 2) / (n K); the rest is of order ln(n) / n
     limit = 10 * np.sqrt(np.pi / (2 * (1 / 10 + 1 / 50) * 9))
     yield Measurement("time at n = 256 over n K sqrt(pi / (2 c))", found[256] / (256 * limit), 1.0, 0.025)
@@ -79,9 +75,9 @@ def stays_even(rho: tuple[float, float]) -> Iterable[Measurement]:
     """Eight tokens of two topics, all weights, to t = 1000: the gap of both logits from 0, and from an uneven start."""
     times = (0.0, 100.0, 1000.0)
     run = whole(tokens_of_topics(8, rho), times=times)
-    yield Measurement("largest gap of the logits", float(np.abs(np.diff(run.y["Z"], axis=1)).max()), 0.0, 1e-10)
+    yield Measurement("largest gap of the logits", np.abs(np.diff(run.y["Z"], axis=1)).max(), 0.0, 1e-10)
     run = whole(tokens_of_topics(8, rho), {"Z": [0.5, -0.5]}, times)
-    yield Measurement("gap in the end, from 1 at the start", float(np.diff(-run.y["Z"][-1])[0]), 0.0, 0.01)
+    yield Measurement("gap in the end, from 1 at the start", np.diff(-run.y["Z"][-1])[0], 0.0, 0.01)
     yield Measurement("u in the end, of Bayes' rule", float(run.y["W"][-1] @ [1, -1] @ [0.5, -0.5]) / (8 * np.log(1.5)), 1.0, 2e-3)
 
 
@@ -92,9 +88,9 @@ def bayes() -> Iterable[Measurement]:
     """patterns.aggregate, sixteen tokens, rho = .2: recorded digits, and where it rests."""
     run = odesim.integrate(AGGREGATE, save=[0, 10, 100, 1000, 4000], span=(0, 4000), **FINE)
     for row, (t, want) in enumerate(COUNTED.items(), 1):
-        yield Measurement(f"u at t = {t}", float(run.y["u"][row]), want, 6e-7)
+        yield Measurement(f"u at t = {t}", run.y["u"][row], want, 6e-7)
     yield Measurement("u in the end, of T ln((1 + rho)/(1 - rho))", float(run.y["u"][-1]) / (16 * np.log(1.5)), 1.0, 1e-7)
-    yield Measurement("loss in the end", float(run.observables["loss"][-1]), 0.444203, 6e-7)
+    yield Measurement("loss in the end", run.observables["loss"][-1], 0.444203, 6e-7)
 
 
 CLAIMS = (

@@ -101,7 +101,7 @@ def two_targets_rest() -> Iterable[Measurement]:
     """Where p of both targets is in the flow at t = 1e5 t1."""
     t1 = CHAINED * np.log(M) / 0.5
     run = odesim.integrate("reversal.row", params={"M": M, "N": CHAINED, "eta_Y": 0.5, "r": 2}, span=(0, 1e5 * t1), save=2, backend="numpy")
-    yield Measurement("p of a row with two targets", float(run.observables["p_target"][-1]), 0.5, 1e-3)
+    yield Measurement("p of a row with two targets", run.observables["p_target"][-1], 0.5, 1e-3)
 
 
 def trained(eta_Y: float) -> float:

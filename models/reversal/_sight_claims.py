@@ -42,14 +42,14 @@ def still_cursed() -> Iterable[Measurement]:
     """p of trained and of reversed facts where the relation is attended to."""
     trained, held, moved = attended()
     for k, (t, (p, reverse)) in enumerate(SEEN.items()):
-        yield Measurement(f"p of trained facts at t = {t:g}", float(trained[k]), p, 5.1e-5 if p < 0.1 else 5.1e-4)
-        yield Measurement(f"M p of reversed facts at t = {t:g}", float(held[k]), reverse, 5.1e-4)
+        yield Measurement(f"p of trained facts at t = {t:g}", trained[k], p, 5.1e-5 if p < 0.1 else 5.1e-4)
+        yield Measurement(f"M p of reversed facts at t = {t:g}", held[k], reverse, 5.1e-4)
     yield Measurement("largest |Z|", moved, 1.0, 0.0, ">=")
 
 
 def equality() -> Iterable[Measurement]:
     """M p of reversed facts where the relation is attended to."""
-    yield Measurement("M p of reversed facts at t = 4000", float(attended()[1][-1]), 1.0, 1e-12)
+    yield Measurement("M p of reversed facts at t = 4000", attended()[1][-1], 1.0, 1e-12)
 
 
 HELD = {20: 2.45, 100: 1.14, 400: 0.9915}
@@ -80,10 +80,8 @@ def overlaps() -> Iterable[Measurement]:
         spread.append(float(np.sqrt(np.mean((found - 1) ** 2))))
         logs = np.log(found)
         wide = 3.11 * np.sqrt(1 + 1 / DRAWS) * float(logs.std(ddof=1))  # of one more draw: Student's law, 11 degrees of freedom, 99 %
-        yield Measurement(f"mean of the log of that ratio, {DRAWS} draws, d = {d}", float(logs.mean()), float(np.log(one)), wide)
-    yield Measurement(
-        "distance from 1 at d = 20 / that at d = 400, at least sqrt(20)", spread[0] / spread[2], float(np.sqrt(20)), 0.0, ">="
-    )
+        yield Measurement(f"mean of the log of that ratio, {DRAWS} draws, d = {d}", logs.mean(), np.log(one), wide)
+    yield Measurement("distance from 1 at d = 20 / that at d = 400, at least sqrt(20)", spread[0] / spread[2], np.sqrt(20), 0.0, ">=")
 
 
 SIGHT = (

@@ -93,7 +93,7 @@ def attention_at_rest() -> Iterable[Measurement]:
     params: dict[str, Any] = {"P": np.eye(4), "psi": [0, 1, 0, 1], "M": 9.0}
     run = odesim.integrate("scan_snap.full", params=params, span=(0, 100), backend="numpy")
     row = odesim.integrate("reversal.row", params={"M": 9.0, "N": 4.0, "eta_Y": 1.0}, span=(0, 100), backend="numpy")
-    yield Measurement("largest |Z| to t = 100", float(np.abs(run.y["Z"]).max()), 0.0, 1e-15)
+    yield Measurement("largest |Z| to t = 100", np.abs(run.y["Z"]).max(), 0.0, 1e-15)
     margin = run.final["Y"][:, :4].diagonal() - run.final["Y"][:, 4]
     yield deviation("margin of each row less v of reversal.row", margin, row.final["v"], 1e-4)
 

@@ -53,7 +53,7 @@ def every_constant(c: float) -> Iterable[Measurement]:
     """The least of p - bound from t1 to 100 t1."""
     run = row(np.geomspace(1, 100, 60).tolist())
     bound = 1 - (M - 1) / (2 * (M * 0.5 * run.t[1:] / N) ** c)
-    yield Measurement(f"least p - bound, c = {c:g}", float((run.observables["p_target"][1:] - bound).min()), 0.0, 1e-9, ">=")
+    yield Measurement(f"least p - bound, c = {c:g}", (run.observables["p_target"][1:] - bound).min(), 0.0, 1e-9, ">=")
 
 
 def bound(c: float, times: list[float], size: float = M) -> np.ndarray:
@@ -63,7 +63,7 @@ def bound(c: float, times: list[float], size: float = M) -> np.ndarray:
 
 def says_something(c: float) -> Iterable[Measurement]:
     """The least of the bound from t1 to 5 t1; a bound on p below 0 says nothing."""
-    yield Measurement(f"least bound on p from t1 to 5 t1, c = {c:g}", float(bound(c, [1.0, 2.0, 5.0]).min()), 0.0, 1e-9, ">=")
+    yield Measurement(f"least bound on p from t1 to 5 t1, c = {c:g}", bound(c, [1.0, 2.0, 5.0]).min(), 0.0, 1e-9, ">=")
 
 
 EMPTY = {100.0: 0.636, 802.0: 0.698, 1e3: 0.703, 1e4: 0.745}
@@ -86,7 +86,7 @@ def least_constant() -> Iterable[Measurement]:
     yield deviation("bound at t1, 2 t1, 5 t1, M = 802, c = .5", bound(0.5, times), (-4.47, -2.87, -1.45), 5.1e-3)
     yield deviation("bound at t1, 2 t1, 5 t1, M = 802, c = .7", bound(0.7, times), (0.0182, 0.3956, 0.6818), 5.1e-5)
     above = row(times).observables["p_target"][1:] - bound(0.7, times)
-    yield Measurement("least p - bound there, c = .7", float(above.min()), 0.0, 1e-9, ">=")
+    yield Measurement("least p - bound there, c = .7", above.min(), 0.0, 1e-9, ">=")
 
 
 def rate() -> Iterable[Measurement]:
@@ -138,7 +138,7 @@ def chains(times: tuple[float, ...] = (1.0, 2.0, 5.0, 10.0, 40.0)) -> Iterable[M
     yield deviation("p(B | A) = p(C | B)", p, (0.3635, 0.8355, 0.9594, 0.9825, 0.9961), 5.1e-5)
     yield deviation("M p(C | A ~>)", M * other, (0.637, 0.165, 0.0407, 0.0175, 0.0039), 5.1e-4)
     yield from composed(times)
-    yield Measurement("largest M p(C | A ~>)", float((M * other).max()), 1.0, 1e-12, "<=")
+    yield Measurement("largest M p(C | A ~>)", (M * other).max(), 1.0, 1e-12, "<=")
 
 
 def two_targets() -> Iterable[Measurement]:
@@ -174,11 +174,9 @@ def held_out() -> Iterable[Measurement]:
             loss, held = (np.log(run.observables[name] / run.observables[name][0]) for name in ("loss", "loss_held"))
             moved = loss < -0.01
             found.append(float(np.abs(held[moved] / loss[moved]).max()))
-            yield Measurement(f"L / L(0) at the end, d = {d}, draw {seed}", float(np.exp(loss[-1])), 0.01, 0.0, "<=")
+            yield Measurement(f"L / L(0) at the end, d = {d}, draw {seed}", np.exp(loss[-1]), 0.01, 0.0, "<=")
         needed[d] = float(np.mean(found))
-    yield Measurement(
-        "mean of the largest |eps|, d = 20 / d = 400, at least sqrt(20)", needed[20] / needed[400], float(np.sqrt(20)), 0.0, ">="
-    )
+    yield Measurement("mean of the largest |eps|, d = 20 / d = 400, at least sqrt(20)", needed[20] / needed[400], np.sqrt(20), 0.0, ">=")
 
 
 CLAIMS = (

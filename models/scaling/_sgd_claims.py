@@ -57,8 +57,8 @@ def noise_rules() -> Iterable[Measurement]:
     """b > a: the exponent comes to that of the kernel from above."""
     R = risks(0.8, 1.2, 0.3)
     found = slopes(R)
-    yield Measurement("exponent from t = 1e3 to 1e4", float(found[1]), 2 - 1 / 1.6, 0.04)
-    yield Measurement("exponent from t = 1e2 to 1e3, above it", float(found[0] - found[1]), 0.0, 0.0, ">=")
+    yield Measurement("exponent from t = 1e3 to 1e4", found[1], 2 - 1 / 1.6, 0.04)
+    yield Measurement("exponent from t = 1e2 to 1e3, above it", found[0] - found[1], 0.0, 0.0, ">=")
     yield deviation("recorded exponents", found, SLOPES[0.8, 1.2], 6e-4)
     yield deviation("R at t = 1e4", R[-1], LONG[0.8, 1.2, 0.3], 1e-8, relative=True)
 
@@ -87,7 +87,7 @@ def equation() -> Iterable[Measurement]:
         end = odesim.integrate("scaling.sgd", params={"g": g}, span=(0, 1e6), save=2, **STIFF)
         yield deviation(f"R in the end, g = {g:g}", end.observables["R"][-1], 0.005 / (1 - g / 2 * lam.sum()), 1e-8)
     wild = odesim.integrate("scaling.sgd", params={"g": 2.1 / lam.sum()}, span=(0, 1e3), save=2, **FINE).observables["R"]
-    yield Measurement("R in the end over the first, ||K|| = 1.05", float(wild[-1] / wild[0]), 1.0, 0.0, ">=")
+    yield Measurement("R in the end over the first, ||K|| = 1.05", wild[-1] / wild[0], 1.0, 0.0, ">=")
 
 
 def sampled(runs: int = 2000) -> Any:
@@ -116,13 +116,13 @@ def small_steps() -> Iterable[Measurement]:
     given: dict[str, Any] = {"sizes": {"n": 300}, "save": [0, 10, 100], "backend": "numpy"}
     steps = odesim.integrate("scaling.sgd_steps", **given).observables["R"][1:]
     for k, (mean, error) in enumerate(sampled().T):
-        yield Measurement(f"R of SGD, 2,000 runs, t = {10 ** (k + 1)}", float(mean), float(steps[k]), 4 * float(error))
+        yield Measurement(f"R of SGD, 2,000 runs, t = {10 ** (k + 1)}", mean, steps[k], 4 * float(error))
     flow = odesim.integrate("scaling.sgd", span=(0, 100), **{**given, **FINE}).observables["R"][1:]
-    yield Measurement("R of the limit below that of SGD, g = .1, t = 10, part", float(1 - flow[0] / steps[0]), 0.026, 0.001)
+    yield Measurement("R of the limit below that of SGD, g = .1, t = 10, part", 1 - flow[0] / steps[0], 0.026, 0.001)
     for B, order in ((1, 2), (4, 1)):
         gaps = [gap(g, B) for g in (0.05, 0.025, 0.0125)]
         for k, found in enumerate(np.log2(np.array(gaps[:-1]) / gaps[1:])):
-            yield Measurement(f"order of the gap from g = {0.05 / 2**k:g} to half of it, B = {B}", float(found), order, 0.15)
+            yield Measurement(f"order of the gap from g = {0.05 / 2**k:g} to half of it, B = {B}", found, order, 0.15)
 
 
 def best_of_compute(a: float, b: float, g: float) -> Any:

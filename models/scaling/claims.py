@@ -68,7 +68,7 @@ def random_words() -> Iterable[Measurement]:
         half = np.array([t[np.argmax(found[:, k] > m[k] / 2)] for k in range(3)])
         # a mode grows as exp(4 m t) from its projection, whose logarithm is of order 1, from the moment it is the largest one left
         yield deviation(f"m times the half time, ln(m/1e-8)/4, seed {seed}", half * m[:3], np.log(m[:3] / 1e-8) / 4, 1.0)
-        yield Measurement(f"the shortest gap between modes, seed {seed}", float(np.diff(half).min()), 2.0, 0.0, ">=")
+        yield Measurement(f"the shortest gap between modes, seed {seed}", np.diff(half).min(), 2.0, 0.0, ">=")
         yield deviation(f"in the end, seed {seed}", found[-1], m[:3], 1e-3)
 
 
@@ -86,7 +86,7 @@ def contexts() -> Iterable[Measurement]:
         yield deviation(
             f"|m| times the half time, ln(|m|/1e-8)/2, seed {seed}", half * np.abs(m[first]), np.log(np.abs(m[first]) / 1e-8) / 2, 2
         )
-        yield Measurement(f"shortest time from one |m| to the next, seed {seed}", float(np.diff(half).min()), 1.0, 0.0, ">=")
+        yield Measurement(f"shortest time from one |m| to the next, seed {seed}", np.diff(half).min(), 1.0, 0.0, ">=")
         two = odesim.integrate(CONTEXTS, params={"P": TOGETHER, "W0": W0[:, :2], "C0": C0[:, :2]}, **given).observables["scores"][-1]
         yield deviation(f"two dimensions, seed {seed}", np.diag(U.T @ two @ U)[first], [*m[first[:2]], 0, 0], 1e-6)
     W0 = 1e-2 * np.random.default_rng(3).normal(size=(4, 3))
@@ -133,7 +133,7 @@ def winner() -> Iterable[Measurement]:
     run = odesim.integrate(INDICES, params={"a": TEACHERS, "m0": START}, span=(0, 5), save=[0, 1, 2, 5], **FINE)
     m = run.y["m"]
     yield deviation("overlaps at t = 2", m[2, :3], (0.225042168, 0.310183948, 0.128350584), 1e-8)
-    yield Measurement("overlap with the winner at t = 5", float(m[3, 1]), 0.999403961, 1e-8)
+    yield Measurement("overlap with the winner at t = 5", m[3, 1], 0.999403961, 1e-8)
     z = 1 / (m[:3, :3] * TEACHERS[:3])
     yield deviation("(z_0 - z_1)/(z_1 - z_2)", (z[:, 0] - z[:, 1]) / (z[:, 1] - z[:, 2]), -0.168, 1e-8)
     rng, wins = np.random.default_rng(5), 0
@@ -178,7 +178,7 @@ def jumps() -> Iterable[Measurement]:
             off = np.abs(middle - want).max() * np.log(1 / alpha)
             if G is CORRELATED[0]:
                 yield deviation(f"recorded jumps, alpha = {alpha:g}", middle, MIDDLES[alpha], 0.006)
-            yield Measurement(f"error of a jump times ln(1/alpha), alpha = {alpha:g}, c_1 = {c[0]:g}", float(off), late, 0.0, "<=")
+            yield Measurement(f"error of a jump times ln(1/alpha), alpha = {alpha:g}, c_1 = {c[0]:g}", off, late, 0.0, "<=")
     (G, c), S = CORRELATED, np.log(1e5)
     given: dict[str, Any] = {"G": G, "c": c, "alpha": 1e-5}
     t = np.linspace(0, 8, 9)
@@ -196,7 +196,7 @@ def least_l1() -> Iterable[Measurement]:
     end = odesim.integrate(MIRROR, params={**data, "alpha": 1e-40}, sizes={"d": 4}, **given).observables["beta"][-1]
     yield deviation("coefficients of least l1 norm", end, best[:4] - best[4:], 1e-6)
     large = odesim.integrate(DIAGONAL, params={**data, "alpha": 1.0}, sizes={"d": 4}, **given).observables["beta"][-1]
-    yield Measurement("l1 norm from alpha = 1, above the least", float(np.abs(large).sum() - best.sum()), 0.05, 0.0, ">=")
+    yield Measurement("l1 norm from alpha = 1, above the least", np.abs(large).sum() - best.sum(), 0.05, 0.0, ">=")
 
 
 CLAIMS = (

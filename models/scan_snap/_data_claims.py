@@ -29,15 +29,15 @@ def small() -> tuple[np.ndarray, int, float]:
 def assumed() -> Iterable[Measurement]:
     """The two bounds on eigenvalues, of Syn-Small."""
     E, classes, M = small()
-    yield Measurement("largest |eigenvalue of E| of Syn-Small, below 1/K", float(np.abs(E).max()), 1 / classes, 1e-12, "<=")
-    yield Measurement("least |eigenvalue of E| of Syn-Small, 6 / sqrt(M) at least", float(np.abs(E).min()), 6 / np.sqrt(M), 1e-12, ">=")
+    yield Measurement("largest |eigenvalue of E| of Syn-Small, below 1/K", np.abs(E).max(), 1 / classes, 1e-12, "<=")
+    yield Measurement("least |eigenvalue of E| of Syn-Small, 6 / sqrt(M) at least", np.abs(E).min(), 6 / np.sqrt(M), 1e-12, ">=")
 
 
 def any_overlap() -> Iterable[Measurement]:
     """The overlap of Syn-Small; xi along the reduced flow of it, and of classes all of whose tokens are common."""
     E, _, M = small()
     yield deviation("eigenvalues of E of Syn-Small", E, [-0.722, 0.722], 5.1e-4)
-    yield Measurement("6 / sqrt(M) of Syn-Small", float(6 / np.sqrt(M)), 1.03, 5.1e-3)
+    yield Measurement("6 / sqrt(M) of Syn-Small", 6 / np.sqrt(M), 1.03, 5.1e-3)
     rng = np.random.default_rng(0)
     tables: list[dict[str, Any]] = [{}, *({"P": rng.dirichlet(np.full(8, 2.0), 3), "M": 1e4} for _ in range(2))]
     for k, params in enumerate(tables):
@@ -48,7 +48,7 @@ def any_overlap() -> Iterable[Measurement]:
         else:
             largest = float(np.abs(overlaps(c[0])).max())
             yield Measurement(f"largest |eigenvalue of E|, table {k}, above 1/K", largest, 1 / len(c[0]), 0.0, ">=")
-        yield Measurement(f"least xi from t = 2.5 to 100, table {k}", float(xi[1:].min()), 0.0, 0.0, ">=")
+        yield Measurement(f"least xi from t = 2.5 to 100, table {k}", xi[1:].min(), 0.0, 0.0, ">=")
 
 
 OVERLAP = (
@@ -88,7 +88,7 @@ def trained() -> tuple[np.ndarray, np.ndarray]:
 
 def sink() -> Iterable[Measurement]:
     """The first token has more than even attention gives it, in at least one head."""
-    yield Measurement("most of a head to the first token, over even attention", float(trained()[0].max()), 1.2, 0.0, ">=")
+    yield Measurement("most of a head to the first token, over even attention", trained()[0].max(), 1.2, 0.0, ">=")
 
 
 def no_sink() -> Iterable[Measurement]:
@@ -98,14 +98,14 @@ def no_sink() -> Iterable[Measurement]:
     """
     first, sparse = trained()
     sharper = np.take_along_axis(first[:, 0], sparse[:, 0].argmax(axis=1)[:, None], axis=1)
-    yield Measurement("mean over heads: attention to the first token, over even attention", float(first.mean()), 0.75, 0.05)
-    yield Measurement("sharper head of the lowest layer", float(sharper.mean()), 0.5, 0.05)
-    yield Measurement("largest of all heads", float(first.max()), 1.0, 0.05, "<=")
+    yield Measurement("mean over heads: attention to the first token, over even attention", first.mean(), 0.75, 0.05)
+    yield Measurement("sharper head of the lowest layer", sharper.mean(), 0.5, 0.05)
+    yield Measurement("largest of all heads", first.max(), 1.0, 0.05, "<=")
 
 
 def sparse() -> Iterable[Measurement]:
     """Small entries of every head."""
-    yield Measurement("least share of small entries of a head", float(trained()[1].min()), 0.95, 0.0, ">=")
+    yield Measurement("least share of small entries of a head", trained()[1].min(), 0.95, 0.0, ">=")
 
 
 def one_head() -> Iterable[Measurement]:
@@ -115,9 +115,9 @@ def one_head() -> Iterable[Measurement]:
     """
     shares = trained()[1]
     sharper, other = shares[:, 0].max(axis=1), shares[:, 0].min(axis=1)
-    yield Measurement("share of small entries, sharper head of the lowest layer, median", float(np.median(sharper)), 0.875, 0.03)
-    yield Measurement("all other heads, the largest", float(max(other.max(), shares[:, 1:].max())), 0.65, 0.0, "<=")
-    yield Measurement("all other heads, the least", float(shares.min()), 0.05, 0.0, ">=")
+    yield Measurement("share of small entries, sharper head of the lowest layer, median", np.median(sharper), 0.875, 0.03)
+    yield Measurement("all other heads, the largest", max(other.max(), shares[:, 1:].max()), 0.65, 0.0, "<=")
+    yield Measurement("all other heads, the least", shares.min(), 0.05, 0.0, ">=")
 
 
 RUN = "the task corpus, three layers, vocabulary 500, windows of 35 tokens, three seeds, 1500 steps of SGD at rate 5 with clipped gradients"

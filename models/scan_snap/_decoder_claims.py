@@ -89,9 +89,9 @@ def steps() -> Iterable[Measurement]:
             share = (h_star - h) / (2 * rate / size)
             where = f"M = {size:g}, eta_Y = {rate:g}"
             yield Measurement(f"h at the end, {where}", h[-1], end, 6e-7 if size == 50 else 6e-8)
-            yield Measurement(f"least (h* - h) / (2 eta_Y/M), {where}", float(share.min()), 0.0, 1e-8, ">=")
-            yield Measurement(f"largest (h* - h) / (2 eta_Y/M), {where}", float(share.max()), 1.0, 1e-8, "<=")
-            yield Measurement(f"the same beside an independent program, {where}", float(share.max()), gap, 6e-4)
+            yield Measurement(f"least (h* - h) / (2 eta_Y/M), {where}", share.min(), 0.0, 1e-8, ">=")
+            yield Measurement(f"largest (h* - h) / (2 eta_Y/M), {where}", share.max(), 1.0, 1e-8, "<=")
+            yield Measurement(f"the same beside an independent program, {where}", share.max(), gap, 6e-4)
 
 
 def largest_gamma() -> Iterable[Measurement]:
@@ -100,7 +100,7 @@ def largest_gamma() -> Iterable[Measurement]:
 
     run = odesim.integrate("scan_snap.decoder", save=np.linspace(7, 8, 1001), **FINE)
     W = lambertw((M - 1) / np.e).real
-    yield Measurement("gamma_max", float(run.observables["gamma"].max()), (M - 1) / M * W, 1e-6)
+    yield Measurement("gamma_max", run.observables["gamma"].max(), (M - 1) / M * W, 1e-6)
     yield Measurement("its time", run.events["gamma peaks"][0]["t"], (np.expm1(1 + W) + (M - 1) * (1 + W)) / M, 1e-6)
 
 

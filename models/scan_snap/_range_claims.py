@@ -91,7 +91,7 @@ def follows(eta_Y: float, steps: int) -> Iterable[Measurement]:
     params: dict[str, Any] = {"M": 1000.0, "eta_Y": eta_Y}
     h_star = odesim.integrate(descent(ALONE, step=1.0), params=params, steps=steps, save=2).y["u"][-1]
     h = odesim.integrate("scan_snap.decoder", params=params, span=(0, steps), save=2, **FINE).y["u"][-1]
-    yield Measurement(f"M h* / M h after {steps} visits, eta_Y = {eta_Y:g}", float(h_star / h), 1.0, 0.02)
+    yield Measurement(f"M h* / M h after {steps} visits, eta_Y = {eta_Y:g}", h_star / h, 1.0, 0.02)
 
 
 def overshoots() -> Iterable[Measurement]:
@@ -99,9 +99,9 @@ def overshoots() -> Iterable[Measurement]:
     params: dict[str, Any] = {"M": 1000.0, "eta_Y": 20.0}
     h_star = odesim.integrate(descent(ALONE, step=1.0), params=params, steps=60, save=61).y["u"]
     h = odesim.integrate("scan_snap.decoder", params=params, span=(0, 60), save=2, **FINE).y["u"][-1]
-    yield Measurement("M h* after 60 visits", float(h_star[-1]), 20.0, 0.051)
-    yield Measurement("M h there", float(h), 14.0, 0.051)
-    yield Measurement("M h* after one visit, (M/(M-1 + e^0)) eta_Y", float(h_star[1]), 20.0, 1e-12)
+    yield Measurement("M h* after 60 visits", h_star[-1], 20.0, 0.051)
+    yield Measurement("M h there", h, 14.0, 0.051)
+    yield Measurement("M h* after one visit, (M/(M-1 + e^0)) eta_Y", h_star[1], 20.0, 1e-12)
 
 
 def momentum(eta: float) -> tuple[float, float]:
@@ -125,7 +125,7 @@ def tends_to_the_flow() -> Iterable[Measurement]:
 
 def at_once() -> Iterable[Measurement]:
     """Their ratio at eta = 1."""
-    yield Measurement("attention to the winner, momentum / flow, eta = 1", float(np.divide(*momentum(1.0))), 1.0, 0.05)
+    yield Measurement("attention to the winner, momentum / flow, eta = 1", np.divide(*momentum(1.0)), 1.0, 0.05)
 
 
 def both_at_once() -> Iterable[Measurement]:

@@ -75,7 +75,7 @@ def other_rates() -> Iterable[Measurement]:
         yield Measurement(f"2 u / eta_Y, M = 100, nu = 10, eta_Z = {eta:g}", late_t, t, 5.1e-5)
         yield Measurement(f"B there, eta_Z = {eta:g}", run.y["B"][-1], 0.555612, 6e-7)
         at_snap = run.at(run.events["snap"][0]["t"])["B"]
-        yield Measurement(f"B at the snap, eta_Z = {eta:g}", float(at_snap), np.log1p(of_gamma(u, eta_Z=1 / nu, size=size)) / 4, 1e-7)
+        yield Measurement(f"B at the snap, eta_Z = {eta:g}", at_snap, np.log1p(of_gamma(u, eta_Z=1 / nu, size=size)) / 4, 1e-7)
 
 
 def regime(times: list[float], formula: Any, tolerance: float) -> Iterable[Measurement]:
@@ -168,8 +168,8 @@ def above_at_the_snap() -> Iterable[Measurement]:
     (event,) = run.events["snap"]
     end = run.at(event["t"])
     yield Measurement("formula at t0", snapped(event["t"]), 1.4313, 5.1e-5)
-    yield Measurement("B at t0", float(end["B"]), 1.4025, 5.1e-5)
-    yield Measurement("ln(M t0) - u at t0", float(np.log(M * event["t"]) - end["u"]), float(np.log(2)), 1e-4)
+    yield Measurement("B at t0", end["B"], 1.4025, 5.1e-5)
+    yield Measurement("ln(M t0) - u at t0", np.log(M * event["t"]) - end["u"], np.log(2), 1e-4)
 
 
 EARLY, MIDDLE, LATE = [4.0, 8.0, float(np.log(M))], [25.4, 50.0, 100.0, 1e3], [1e3, 1e6, 1e9, 1e12]

@@ -87,8 +87,8 @@ def bounds() -> Iterable[Measurement]:
         top = max(own, key=lambda l: row[l])
         cases.append((f"unlike, class {n}", row[top] ** 2 / (row @ row), other.y["Z"][:, n, top], other.y["B"][:, n]))
     for name, f2, z, B in cases:
-        yield Measurement(f"least z - f(0)^2 B, {name}", float((z - f2 * B)[1:].min()), 0.0, 1e-8, ">=")
-        yield Measurement(f"largest z - B, {name}", float((z - B)[1:].max()), 0.0, 1e-8, "<=")
+        yield Measurement(f"least z - f(0)^2 B, {name}", (z - f2 * B)[1:].min(), 0.0, 1e-8, ">=")
+        yield Measurement(f"largest z - B, {name}", (z - B)[1:].max(), 0.0, 1e-8, "<=")
 
 
 COLLAPSE = {
@@ -120,7 +120,7 @@ def collapse() -> Iterable[Measurement]:
 def common_tokens() -> Iterable[Measurement]:
     """Common tokens of classes that are alike, and a single one of classes that are not, with a query each and a shared one."""
     z = odesim.integrate("scan_snap.full", span=(0, 100), save=21, **PLAIN).y["Z"][:, :, :10]
-    yield Measurement("largest step of a common logit, alike, plain gradients", float(np.diff(z, axis=0).max()), 0.0, 1e-9, "<=")
+    yield Measurement("largest step of a common logit, alike, plain gradients", np.diff(z, axis=0).max(), 0.0, 1e-9, "<=")
     P = [[0.3, 0.5, 0.2, 0, 0], [0.1, 0, 0, 0.3, 0.6]]
     for psi in ([0, 1], [0, 0]):
         run = odesim.integrate("scan_snap.reduced", params={"P": P, "psi": psi, "M": 200.0}, save=21, **PLAIN)
@@ -133,7 +133,7 @@ def common_other() -> Iterable[Measurement]:
     P = [[0.35, 0.25, 0.4, 0], [0.01, 0.45, 0, 0.54]]
     for name, rates, t in (("reduced", 1.0, 100), ("full_decorrelated", 1.0, 100), ("full", 0.05, 400)):
         run = odesim.integrate(f"scan_snap.{name}", params={"P": P, "M": 200.0, "eta_Z": rates}, span=(0, t), **PLAIN)
-        yield Measurement(f"logit of common token 0, scan_snap.{name}", float(run.y["Z"][-1, 0, 0]), 0.0, 1e-9, "<=")
+        yield Measurement(f"logit of common token 0, scan_snap.{name}", run.y["Z"][-1, 0, 0], 0.0, 1e-9, "<=")
 
 
 def winner(name: str) -> Iterable[Measurement]:
@@ -141,8 +141,8 @@ def winner(name: str) -> Iterable[Measurement]:
     run = odesim.integrate(f"scan_snap.{name}", save=[0.0, 1.0, 10.0, 100.0, 1e3, 1e4], span=(0, 1e4), **PLAIN)
     c = run.observables["c"][:, 0]
     lead = c[:, 19] / c[:, 18]
-    yield Measurement(f"least step of the lead, scan_snap.{name}", float(np.diff(lead).min()), 0.0, 1e-6, ">=")
-    yield Measurement(f"least gap of ordered logits, scan_snap.{name}", float(np.diff(run.y["Z"][-1, 0, 10:20]).min()), 0.0, 1e-6, ">=")
+    yield Measurement(f"least step of the lead, scan_snap.{name}", np.diff(lead).min(), 0.0, 1e-6, ">=")
+    yield Measurement(f"least gap of ordered logits, scan_snap.{name}", np.diff(run.y["Z"][-1, 0, 10:20]).min(), 0.0, 1e-6, ">=")
     if name == "reduced":
         yield Measurement("attention to the winner at t = 1e4", c[-1, 19], 0.33262, 6e-6)
 

@@ -42,12 +42,12 @@ def collapse() -> Iterable[Measurement]:
     for eta, recorded in ENDS.items():
         p = run(0.6, 0.5, (50, 2000), eta=eta).y["p"][1:, 0]
         for t, found, want in zip((50, 2000), p, recorded, strict=True):
-            yield Measurement(f"p at t = {t}, eta = {eta:g}", float(found), want, 1e-7)
+            yield Measurement(f"p at t = {t}, eta = {eta:g}", found, want, 1e-7)
 
 
 def end(p: float, s: float) -> Measurement:
     """p at t = 600 from (p, s), which is p+ or 0: 0 for a start below p-."""
-    return Measurement(f"p in the end from p = {p:g}, s = {s:g}", float(run(p, s, 600).y["p"][-1, 0]), HIGH if p > LOW else 0.0, 1e-6)
+    return Measurement(f"p in the end from p = {p:g}, s = {s:g}", run(p, s, 600).y["p"][-1, 0], HIGH if p > LOW else 0.0, 1e-6)
 
 
 def basin(starts: Iterable[tuple[float, float]]) -> Iterable[Measurement]:
@@ -72,7 +72,7 @@ def without_decay() -> Iterable[Measurement]:
         want = np.array(s0) + ((1 / 1.1) ** 2 - np.square(p0)) / alpha
         yield deviation(f"p in the end, alpha = {alpha:g}", found.final["p"], 1 / 1.1, 1e-6)
         yield deviation(f"s in the end, alpha = {alpha:g}", found.final["s"], want, 1e-6)
-    yield Measurement("s at t = 400 from (.2, .3)", float(run(0.2, 0.3, 400, eta=0.0).final["s"][0]), 1.0864463, 1e-7)
+    yield Measurement("s at t = 400 from (.2, .3)", run(0.2, 0.3, 400, eta=0.0).final["s"][0], 1.0864463, 1e-7)
     given: dict[str, Any] = {"initial": {"p": 0.2, "s": 0.3}, "params": {"eta": 0.0}, "sizes": {"n": 1}, "span": (0, 10), "save": 2}
     (passed,) = odesim.integrate(MODES, events=["there: p[0] - 0.6"], **given, **FINE).events["there"]
     time = quad(lambda p: 1 / ((0.26 + p**2) * (1 - 1.1 * p)), 0.2, 0.6)[0]  # s = .3 + p^2 - .2^2
@@ -86,8 +86,8 @@ def fast_predictor() -> Iterable[Measurement]:
         yield Measurement(f"s in the end without decay, alpha = {alpha:g}", s, want and 0.05 + (want**2 - 0.09) / alpha, 1e-5)
     for alpha, p, s in ((0.2, 0.8672583, 3.7598026), (5.0, 0.8698670, 0.1503921)):
         found = run(0.05, 0.1, (30, 400), alpha=alpha)
-        yield Measurement(f"p at t = 30, alpha = {alpha:g}", float(found.y["p"][1, 0]), p, 1e-7)
-        yield Measurement(f"s at t = 400, alpha = {alpha:g}", float(found.y["s"][2, 0]), s, 1e-6)
+        yield Measurement(f"p at t = 30, alpha = {alpha:g}", found.y["p"][1, 0], p, 1e-7)
+        yield Measurement(f"s at t = 400, alpha = {alpha:g}", found.y["s"][2, 0], s, 1e-6)
 
 
 def averaged() -> Iterable[Measurement]:
@@ -98,7 +98,7 @@ def averaged() -> Iterable[Measurement]:
     yield deviation("p in the end", found.final["p"], HIGH, 2e-6)
     yield deviation("s in the end", found.final["s"], HIGH**2, 2e-6)
     ahead = run((0.05, 0.35), (0.1, 0.1), 5).final["p"] - found.y["p"][1]
-    yield Measurement("p at t = 5, less than without by at least", float(ahead.min()), 0.1, 0.0, ">=")
+    yield Measurement("p at t = 5, less than without by at least", ahead.min(), 0.1, 0.0, ">=")
 
 
 def target() -> Iterable[Measurement]:

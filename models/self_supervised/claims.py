@@ -54,7 +54,7 @@ def balance() -> Iterable[Measurement]:
     Wp = found.y["Wp"]
     now = found.observables["F"] - np.swapaxes(Wp, 1, 2) @ Wp / 1.7
     yield deviation("balance up to t = 20", now, np.exp(-0.08 * found.t)[:, None, None] * now[0], 1e-8)
-    yield Measurement("balance at the start, largest entry at least", float(np.abs(now[0]).max()), 0.5, 0.0, ">=")
+    yield Measurement("balance at the start, largest entry at least", np.abs(now[0]).max(), 0.5, 0.0, ">=")
 
 
 def alignment() -> Iterable[Measurement]:
@@ -63,7 +63,7 @@ def alignment() -> Iterable[Measurement]:
     for name in ("asymmetry", "commutator"):
         seen = found.observables[name]
         for k, share in ((2, 0.02), (3, 1e-6)):
-            yield Measurement(f"{name} at t = {found.t[k]:g}, part of the first", float(seen[k] / seen[0]), share, 0.0, "<=")
+            yield Measurement(f"{name} at t = {found.t[k]:g}, part of the first", seen[k] / seen[0], share, 0.0, "<=")
     yield deviation("eigenvalues of Wp in the end", np.linalg.eigvalsh(found.final["Wp"]), HIGH, 1e-6)
 
 
@@ -72,14 +72,14 @@ def no_stop() -> Iterable[Measurement]:
     given: dict[str, Any] = {"initial": {"W": [[1.0]], "Wp": [[0.5]]}, "sizes": {"n1": 1, "n2": 1}, "params": {"eta": 0.0}}
     found = odesim.integrate(NO_STOP, **given, span=(0, 50), save=[0, 5, 50], **FINE)
     yield deviation("w at t = 5, 50", found.y["W"][1:, 0, 0], (0.340736776, 5.897e-5), 1e-8)
-    yield Measurement("p at t = 5", float(found.y["Wp"][1, 0, 0]), 0.857571219, 1e-9)
+    yield Measurement("p at t = 5", found.y["Wp"][1, 0, 0], 0.857571219, 1e-9)
     found = odesim.integrate(NO_STOP, span=(0, 40), save=41, **FINE)
     least = [
         np.linalg.eigvalsh(0.1 * (P.T @ P + np.eye(3)) + (P - np.eye(3)).T @ (P - np.eye(3)) + 0.04 * np.eye(3))[0] for P in found.y["Wp"]
     ]
     bound = found.observables["size"][0] * np.exp(-2 * min(least) * found.t)
-    yield Measurement("|W|^2 over its bound, largest", float((found.observables["size"] / bound).max()), 1.0, 1e-9, "<=")
-    yield Measurement("least eigenvalue of H", float(min(least)), 0.14, 0.0, ">=")
+    yield Measurement("|W|^2 over its bound, largest", (found.observables["size"] / bound).max(), 1.0, 1e-9, "<=")
+    yield Measurement("least eigenvalue of H", min(least), 0.14, 0.0, ">=")
 
 
 def beside(model: str, steps: int, seeds: int, **settings: Any) -> Any:
@@ -105,7 +105,7 @@ def trained_collapse() -> Iterable[Measurement]:
     """p of three modes of four trainings from p = .6, s = .5 at t = 50, below and above the critical decay."""
     for decay, wide in ((0.2, 5e-3), (0.25, 4e-3)):
         found = beside(MODES, 5000, 4, p=[0.6] * 3, s=[0.5] * 3, decay=decay)
-        yield Measurement(f"mean p at t = 50, decay {decay:g}", float(found.training["p"][:, -1].mean()), ENDS[decay][0], wide)
+        yield Measurement(f"mean p at t = 50, decay {decay:g}", found.training["p"][:, -1].mean(), ENDS[decay][0], wide)
         yield deviation("p there, flow", found.theory["p"][0, -1], ENDS[decay][0], 1e-6)
 
 
@@ -114,9 +114,9 @@ def trained_direct() -> Iterable[Measurement]:
     for eps, wide in ((0.0, 2e-5), (0.1, 0.015)):
         found = beside(DIRECT, 3000, 8, s=[0.5, 0.001], n2=2, predictor="set", eps=eps)
         seen, flow = (np.square(side["w"][:, -1]).mean(axis=0) for side in (found.training, found.theory))
-        yield Measurement(f"small mode, mean s at t = 30, eps = {eps:g}", float(seen[1]), float(flow[1]), wide)
-        yield Measurement(f"large mode, eps = {eps:g}", float(seen[0]), (HIGH / (1 + eps)) ** 2, 6e-3)
-    yield Measurement("small mode, s of the flow with eps", float(flow[1]), 0.5, 0.0, ">=")
+        yield Measurement(f"small mode, mean s at t = 30, eps = {eps:g}", seen[1], flow[1], wide)
+        yield Measurement(f"large mode, eps = {eps:g}", seen[0], (HIGH / (1 + eps)) ** 2, 6e-3)
+    yield Measurement("small mode, s of the flow with eps", flow[1], 0.5, 0.0, ">=")
 
 
 SAMPLED = "four standard errors of the seeds, and a part of the learning rate, .01"

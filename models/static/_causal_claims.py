@@ -101,7 +101,7 @@ def in_the_limit() -> Iterable[Measurement]:
             joint[i, j] = joint[j, i].swapaxes(1, 2)
     g = np.einsum("nab,nb,jinab->jin", P, 1 / pi, joint) - 1
     itself = g[-1, -1]  # of every place the same
-    yield Measurement("mean g of a place at itself", float(itself.mean()), 0.0, 4 * float(itself.std()) / DRAWS**0.5)
+    yield Measurement("mean g of a place at itself", itself.mean(), 0.0, 4 * float(itself.std()) / DRAWS**0.5)
     for i, parent in enumerate(PARENTS):
         if parent >= 0:
             others = [j for j in range(i) if j != parent]

@@ -83,7 +83,7 @@ def signs_have_equal_losses() -> Iterable[Measurement]:
     for name, features in functions_of_signs():
         yield Measurement(f"{name}: loss", loss_of_signs(features), -float(K), 1e-12)
     random = np.random.default_rng(1).standard_normal((20, len(CUBE), K))
-    yield Measurement("random functions: minus the least loss of 20", -min(map(loss_of_signs, random)), float(K), 0.0, "<=")
+    yield Measurement("random functions: minus the least loss of 20", -min(map(loss_of_signs, random)), K, 0.0, "<=")
     orthonormal = np.linalg.qr(random)[0] * len(CUBE) ** 0.5
     yield Measurement("the same, orthonormal: largest loss", max(map(loss_of_signs, orthonormal)), -float(K), 1e-12)
 
@@ -101,12 +101,10 @@ def linear_is_right() -> Iterable[Measurement]:
     a, b = augmented(rng, x), augmented(rng, x)
     for name, products, exact in (("E a^2", a * a, SECOND), ("E a a'", a * b, PAIRED)):
         off = np.abs(products.mean(axis=0) - exact) / np.maximum(products.std(axis=0), 1e-9) * DRAWS**0.5
-        yield Measurement(f"{name}: largest difference, standard errors", float(off.max()), 4.0, 0.0, "<=")
+        yield Measurement(f"{name}: largest difference, standard errors", off.max(), 4.0, 0.0, "<=")
     W = rng.standard_normal((K, D))
     slope = (loss_of_linear(W + 1e-6 * np.eye(K, D)) - loss_of_linear(W - 1e-6 * np.eye(K, D))) / 2e-6
-    yield Measurement(
-        "slope along the first coordinates by differences", slope, float(np.trace(slope_of_linear(W)[:, :K])), 1e-6 * abs(slope)
-    )
+    yield Measurement("slope along the first coordinates by differences", slope, np.trace(slope_of_linear(W)[:, :K]), 1e-6 * abs(slope))
     for r, least in ((1, -1.0), (K, -float(K)), (K + 2, -K - 2 * 9 / 16)):
         what = counted(r, "feature")
         ends = [descend(rng.standard_normal((r, D)) / D**0.5) for _ in range(10)]

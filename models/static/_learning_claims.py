@@ -56,7 +56,7 @@ def logarithmic() -> Iterable[Measurement]:
         off = float(information / np.log(16) + 0.5 / np.log(PLACES[-2]))
         yield Measurement(f"h = {h:g}: slope in ln T times KL(1 - h || 1/2)", slope * information, 1.0, off)
     right = by_drawing(np.random.default_rng(0), 64, 11, 0.1, 4000)
-    yield Measurement("T = 64, m = 11, h = .1: chance by drawing", float(right.mean()), chance(64, 11, 0.1), 4 * right.std() / 4000**0.5)
+    yield Measurement("T = 64, m = 11, h = .1: chance by drawing", right.mean(), chance(64, 11, 0.1), 4 * right.std() / 4000**0.5)
 
 
 def rivals(rng: np.random.Generator, T: int, s: int, m: int, repeats: int) -> np.ndarray:
@@ -77,10 +77,10 @@ def of_parities() -> Iterable[Measurement]:
         found = rivals(rng, 10, s, m, repeats)
         # parities of different sets are independent signs: each agrees with the right one by 2^-m
         want = (comb(10, s) - 1) / 2**m
-        yield Measurement(f"s = {s}, m = {m}: mean number of rivals", float(found.mean()), want, 4 * float(found.std()) / repeats**0.5)
-    yield Measurement("T = 64, s = 3: samples for one rival", float(np.log2(comb(64, 3) - 1)), 15.346, 6e-4)
+        yield Measurement(f"s = {s}, m = {m}: mean number of rivals", found.mean(), want, 4 * float(found.std()) / repeats**0.5)
+    yield Measurement("T = 64, s = 3: samples for one rival", np.log2(comb(64, 3) - 1), 15.346, 6e-4)
     slope = np.log2((comb(16384, 3) - 1) / (comb(4096, 3) - 1)) / np.log(4)
-    yield Measurement("s = 3: samples for each ln T, of s / ln 2", float(slope * np.log(2) / 3), 1.0, 1e-3)
+    yield Measurement("s = 3: samples for each ln T, of s / ln 2", slope * np.log(2) / 3, 1.0, 1e-3)
 
 
 def triangular(n: int, d: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -143,7 +143,7 @@ def memorised() -> Iterator[Measurement]:
     for seed in range(3):
         features, weights, labels = triangular(40, 5, seed)
         # substitution loses digits with the condition of the triangle, some 1e4
-        yield Measurement(f"seed {seed}: largest error of 2n + d weights", float(np.abs(features @ weights - labels).max()), 0.0, 1e-9)
+        yield Measurement(f"seed {seed}: largest error of 2n + d weights", np.abs(features @ weights - labels).max(), 0.0, 1e-9)
     runs = {kind: np.array([training(kind, seed) for seed in range(SEEDS)]).T for kind in KINDS}
     mean = {kind: run.mean(axis=1) for kind, run in runs.items()}
     error = {kind: run.std(axis=1, ddof=1) / SEEDS**0.5 for kind, run in runs.items()}
@@ -152,12 +152,12 @@ def memorised() -> Iterator[Measurement]:
     ratio = mean["random"][0] / mean["true"][0]
     spread = 4 * ratio * float(np.hypot(*(error[kind][0] / mean[kind][0] for kind in ("random", "true"))))
     # 74 to 76 steps over 50 to 56 of three seeds of another program
-    yield Measurement("steps for random labels, of those for true ones", float(ratio), 1.415, spread)
+    yield Measurement("steps for random labels, of those for true ones", ratio, 1.415, spread)
     for kind in ("random", "inputs permuted"):
-        yield Measurement(f"{kind}: accuracy on new points, of a guess", float(mean[kind][1]), 0.1, 4 * float(error[kind][1]))
+        yield Measurement(f"{kind}: accuracy on new points, of a guess", mean[kind][1], 0.1, 4 * float(error[kind][1]))
     for more, less in pairwise(("true", "half random", "random")):
         off = 4 * float(np.hypot(error[more][1], error[less][1]))
-        yield Measurement(f"accuracy on new points, {more} over {less}", float(mean[more][1] - mean[less][1]), off, 0.0, ">=")
+        yield Measurement(f"accuracy on new points, {more} over {less}", mean[more][1] - mean[less][1], off, 0.0, ">=")
 
 
 LEARNING = (

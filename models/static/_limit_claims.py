@@ -81,15 +81,15 @@ def inequality() -> Iterable[Measurement]:
         found = enumerated(model)
         lacks = found["MM"] * (1 - 1 / VALUES) - found["made up"] - found["Mis"]
         # nobody knows the values of slots that never came: in the mean over worlds any model makes up so much of its mass for them
-        yield Measurement(f"l = {name}: largest of MM (1 - 1/M) - g(H) - Mis", float(lacks.max()), 0.0, 1e-12, "<=")
+        yield Measurement(f"l = {name}: largest of MM (1 - 1/M) - g(H) - Mis", lacks.max(), 0.0, 1e-12, "<=")
         if name in RECORDED:
             for key, want in zip(("made up", "Mis"), RECORDED[name], strict=True):
-                yield Measurement(f"l = {name}: mean {key}", float(found[key].mean()), want, 6e-7)
+                yield Measurement(f"l = {name}: mean {key}", found[key].mean(), want, 6e-7)
     yield Measurement(
-        "l = 0: largest deviation from equality", float(np.abs(enumerated(models["0"])["made up"] - found["MM"] * 2 / 3).max()), 0, 1e-12
+        "l = 0: largest deviation from equality", np.abs(enumerated(models["0"])["made up"] - found["MM"] * 2 / 3).max(), 0, 1e-12
     )
-    yield Measurement("mean MM, of (1 - 1/F)^n", float(found["MM"].mean()), (1 - 1 / SLOTS) ** FACTS, 1e-12)
-    yield Measurement("mean MF, of (1 - 1/F)^(n-1)", float(found["MF"].mean()), (1 - 1 / SLOTS) ** (FACTS - 1), 1e-12)
+    yield Measurement("mean MM, of (1 - 1/F)^n", found["MM"].mean(), (1 - 1 / SLOTS) ** FACTS, 1e-12)
+    yield Measurement("mean MF, of (1 - 1/F)^(n-1)", found["MF"].mean(), (1 - 1 / SLOTS) ** (FACTS - 1), 1e-12)
     F, n, M, d = 1000, 1000, 10_000, 0.01
     for l, made_up, bound in ((0.0, 0.367659, 0.142148), (0.5, 0.183829, -0.041699), (1.0, 0.0, -0.225547)):
         MM, MF = (1 - 1 / F) ** n, (1 - 1 / F) ** (n - 1)
@@ -152,9 +152,9 @@ def turned() -> Iterable[Measurement]:
     }.items():
         Q, K = W_Q @ A, W_K @ np.linalg.inv(A).T
         change = np.abs(np.linalg.svd(Q)[1] - np.linalg.svd(W_Q)[1]).max() / np.linalg.svd(W_Q)[1].max()
-        yield Measurement(f"{name}: change of a singular value of W_Q, of its largest", float(change), 0.2, 0.0, ">=")
+        yield Measurement(f"{name}: change of a singular value of W_Q, of its largest", change, 0.2, 0.0, ">=")
         # rounding, times the condition of A, at most 1e4
-        yield Measurement(f"{name}: largest change of outputs", float(np.abs(head(x, Q, K, W_V) - before).max()), 0.0, 1e-10)
+        yield Measurement(f"{name}: largest change of outputs", np.abs(head(x, Q, K, W_V) - before).max(), 0.0, 1e-10)
 
 
 def reached(rng: np.random.Generator, N: int, eps: float, draws: int) -> float:

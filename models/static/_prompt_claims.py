@@ -29,9 +29,9 @@ def prompt_gradient() -> Iterable[Measurement]:
     mean, error = slope.mean(axis=0), slope.std(axis=0) / DRAWS**0.5
     want = ZETA * (1 - ZETA) * DELTA * SIZE**2
     yield Measurement("zeta (1 - zeta) delta |w|^2", want, 0.2016, 1e-12)
-    yield Measurement("along q", float(mean[0]), want, 4 * float(error[0]))
+    yield Measurement("along q", mean[0], want, 4 * float(error[0]))
     for name, a in (("along w", 1), ("across", 2), ("across, other", 3)):
-        yield Measurement(f"{name}", float(mean[a]), 0.0, 4 * float(error[a]))
+        yield Measurement(f"{name}", mean[a], 0.0, 4 * float(error[a]))
 
 
 PROMPT = Claim(

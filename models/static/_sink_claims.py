@@ -38,11 +38,11 @@ def matter() -> Iterable[Measurement]:
 
 def by_the_null() -> Iterable[Measurement]:
     """Even attention by formula, by random scores, and for longer contexts."""
-    yield Measurement("T = 35: first key", float(even(T)[0]), 0.118479, 6e-7)
+    yield Measurement("T = 35: first key", even(T)[0], 0.118479, 6e-7)
     yield Measurement("T = 35: top fifth", most(even(T)), 0.510785, 6e-7)
-    yield Measurement("sum of the shares", float(even(T).sum()), 1.0, 1e-12)
+    yield Measurement("sum of the shares", even(T).sum(), 1.0, 1e-12)
     drawn = of_random_scores(1.0)
-    yield Measurement("scores of deviation 1: largest difference from even attention", float(np.abs(drawn - even(T)).max()), 0.0, 2e-3)
+    yield Measurement("scores of deviation 1: largest difference from even attention", np.abs(drawn - even(T)).max(), 0.0, 2e-3)
     for length in (100, 1000, 10_000):
         # the first fifth: 1/5 of 1 + ln 5, from the integral of ln(1/x)
         yield Measurement(f"T = {length}: top fifth, of (1 + ln 5)/5", most(even(length)), (1 + np.log(5)) / 5, 1 / length)

@@ -38,10 +38,10 @@ def parents() -> Iterable[Measurement]:
     found = chi_squared(P / P.sum(axis=2, keepdims=True))
     for j in range(2, LENGTH):
         best = np.argmax([found[i, j] for i in range(j)], axis=0)
-        yield Measurement(f"chains where place {j} is told most by the one before", float((best == j - 1).sum()), CHAINS)
+        yield Measurement(f"chains where place {j} is told most by the one before", (best == j - 1).sum(), CHAINS)
     for lag, mean in ((1, 0.302), (2, 0.071), (3, 0.025)):
         values = found[0, lag]
-        yield Measurement(f"mean at a distance of {lag}", float(values.mean()), mean, 4 * float(values.std()) / CHAINS**0.5 + 5e-4)
+        yield Measurement(f"mean at a distance of {lag}", values.mean(), mean, 4 * float(values.std()) / CHAINS**0.5 + 5e-4)
 
 
 def brackets(rng: np.random.Generator, length: int, types: int = 2, most: int = 4) -> list[tuple[int, int, int]]:
@@ -119,13 +119,11 @@ def missing_mass() -> Iterable[Measurement]:
     rng, repeats = np.random.default_rng(2), 20_000
     counts = [counts_of_facts(rng, F, n) for _ in range(repeats)]
     once, never = np.array([(c == 1).sum() / n for c in counts]), np.array([(c == 0).sum() / F for c in counts])
-    yield Measurement(
-        "mean share that came once, of (1 - 1/F)^(n-1)", float(once.mean()), (1 - 1 / F) ** (n - 1), 4 * once.std() / repeats**0.5
-    )
-    yield Measurement("mean mass that never came, of (1 - 1/F)^n", float(never.mean()), (1 - 1 / F) ** n, 4 * never.std() / repeats**0.5)
+    yield Measurement("mean share that came once, of (1 - 1/F)^(n-1)", once.mean(), (1 - 1 / F) ** (n - 1), 4 * once.std() / repeats**0.5)
+    yield Measurement("mean mass that never came, of (1 - 1/F)^n", never.mean(), (1 - 1 / F) ** n, 4 * never.std() / repeats**0.5)
     # in the limit 2/e - 1/e^2 is n times the variance of the difference
     deviation = ((2 / np.e - np.e**-2) / n) ** 0.5
-    yield Measurement("deviation of their difference, over the limit's", float((once - never).std() / deviation), 1.0, 0.025)
+    yield Measurement("deviation of their difference, over the limit's", (once - never).std() / deviation, 1.0, 0.025)
     largest = float(np.quantile(np.abs(once - never), 0.99))
     yield Measurement("99 % of differences are below", largest, 7 / n**0.5, 0.0, "<=")
     # of a normal law 2.576 deviations; they are whole thousandths, and 200 of 20,000 are above: 4 errors are .002
@@ -151,8 +149,8 @@ def parity_signal() -> Iterable[Measurement]:
         chi = parities(d, k)
         found = np.concatenate([units, chi[:1]])
         over = ((found @ chi.T / 2**d) ** 2).mean(axis=1) / (found**2).mean(axis=1) * comb(d, k)
-        yield Measurement(f"k = {k}: random units, largest over the bound", float(over[:-1].max()), 1.0, 1e-12, "<=")
-        yield Measurement(f"k = {k}: the parity itself, over the bound", float(over[-1]), 1.0, 1e-12)
+        yield Measurement(f"k = {k}: random units, largest over the bound", over[:-1].max(), 1.0, 1e-12, "<=")
+        yield Measurement(f"k = {k}: the parity itself, over the bound", over[-1], 1.0, 1e-12)
         unit = np.maximum(signs[:, : k - 1].prod(axis=1) + signs[:, k - 1], 0)  # of the parity so far, and the next bit
         signal = float((unit @ chi[0] / 2**d) ** 2 / (unit**2).mean())
         yield Measurement(f"k = {k}: one step worked out, squared correlation of relu of two inputs over E phi^2", signal, 0.25, 1e-12)

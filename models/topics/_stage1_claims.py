@@ -72,9 +72,7 @@ def many_optima() -> Iterable[Measurement]:
         run = odesim.integrate("topics.stage1", params={"p_c": 0.1}, initial={"W_V": start}, span=(0, 100), save=2, **PLAIN)
         yield deviation(f"s = {s:g}: how far they move to t = 100", run.final["W_V"], start, 1e-12)
         yield Measurement(f"s = {s:g}: loss", run.observables["loss"][0], 1 - 1 / 6, 1e-12)
-        yield Measurement(
-            f"s = {s:g}: norm over that of the end", float(np.linalg.norm(start) / end.observables["norm_W_V"][1]), 1.0, 0.0, ">="
-        )
+        yield Measurement(f"s = {s:g}: norm over that of the end", np.linalg.norm(start) / end.observables["norm_W_V"][1], 1.0, 0.0, ">=")
     P, shown = (end.attrs["params"][name] for name in ("P", "P_shown"))
     ridge = np.linalg.solve(shown.T @ shown / 6 + 1e-8 * np.eye(13), shown.T @ P / 6).T
     # 1e-8 over the least eigenvalue, .0208, of entries below .4

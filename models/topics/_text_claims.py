@@ -24,7 +24,7 @@ def first_to_grow(values: dict[str, Any], steps: int, save: int) -> Iterable[Mea
     there = norms >= 1.05 * norms[:, :1]
     when = np.where(there.any(axis=1), run.t[there.argmax(axis=1)], run.t[-1])
     for (seed, head), ratio in np.ndenumerate(when[:, 2] / when[:, :2].min(axis=1)):
-        yield Measurement(f"seed {seed}, head {head}: time of 5 % of values over that of queries or keys", float(ratio), 2 / 3, 0.0, "<=")
+        yield Measurement(f"seed {seed}, head {head}: time of 5 % of values over that of queries or keys", ratio, 2 / 3, 0.0, "<=")
 
 
 def by_sgd() -> Iterable[Measurement]:
@@ -48,14 +48,14 @@ def trained() -> tuple[np.ndarray, np.ndarray]:
 def known(layers: tuple[int, ...]) -> Iterable[Measurement]:
     """Cosines of embeddings, and attention of these layers, beside words with topics in random orders."""
     cosines, attention = trained()
-    yield Measurement("cosine of embeddings, one topic", float(cosines[:, 0, 0].mean()), 0.12, 0.03)
-    yield Measurement("cosine of embeddings, two topics", float(cosines[:, 0, 1].mean()), -0.015, 0.005)
-    yield Measurement("cosine of embeddings, one random topic", float(cosines[:, 1:, 0].mean()), 0.0, 0.02)
+    yield Measurement("cosine of embeddings, one topic", cosines[:, 0, 0].mean(), 0.12, 0.03)
+    yield Measurement("cosine of embeddings, two topics", cosines[:, 0, 1].mean(), -0.015, 0.005)
+    yield Measurement("cosine of embeddings, one random topic", cosines[:, 1:, 0].mean(), 0.0, 0.02)
     off = (attention[:, 0] - attention[:, 1:].mean(axis=1)) / attention[:, 1:].std(axis=1)  # (seed, layer)
     for layer in layers:
         name = f"layer {layer + 1}: attention to one topic, above that to random ones, in their deviations"
-        yield Measurement(name, float(off[:, layer].mean()), 2.0, 0.0, ">=")
-    yield Measurement("layer 1: attention, one topic over two", float(attention[:, 0, 0].mean()), 1.16, 0.08)
+        yield Measurement(name, off[:, layer].mean(), 2.0, 0.0, ">=")
+    yield Measurement("layer 1: attention, one topic over two", attention[:, 0, 0].mean(), 1.16, 0.08)
 
 
 def every_layer() -> Iterable[Measurement]:
@@ -75,7 +75,7 @@ def first_layer() -> Iterable[Measurement]:
     off = (attention[:, 0] - attention[:, 1:].mean(axis=1)) / attention[:, 1:].std(axis=1)
     yield Measurement(
         "layer 2: attention to one topic, above that to random ones, in their deviations, least of the seeds",
-        float(off.min()),
+        off.min(),
         2.0,
         0.0,
         "<=",

@@ -39,10 +39,14 @@ class Measurement:
     """
 
     name: str
-    measured: float
-    expected: float
-    tolerance: float = 0.0
+    measured: Any
+    expected: Any
+    tolerance: Any = 0.0
     relation: str = "="
+
+    def __post_init__(self) -> None:
+        for name in ("measured", "expected", "tolerance"):  # numbers of numpy, and of arrays without axes
+            object.__setattr__(self, name, float(getattr(self, name)))
 
     @property
     def holds(self) -> bool:
@@ -52,7 +56,7 @@ class Measurement:
     @property
     def excess(self) -> float:
         """By how much the relation is missed, before the tolerance: <= 0 if it is satisfied exactly; NaN for NaN."""
-        difference = float(self.measured) - float(self.expected)
+        difference = self.measured - self.expected
         return {"=": abs(difference), "<=": difference, ">=": -difference}[self.relation]
 
 

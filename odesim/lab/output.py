@@ -229,7 +229,7 @@ def claim_object(result: "ClaimResult") -> dict[str, Any]:
     def measured(all_of_them: Iterable["Measurement"]) -> list[dict[str, Any]]:
         numbers = ("measured", "expected", "tolerance")
         return [
-            {"name": m.name, "relation": m.relation, "holds": bool(m.holds), **{key: as_json(float(getattr(m, key))) for key in numbers}}
+            {**{key: getattr(m, key) for key in ("name", "relation", "holds")}, **{key: as_json(getattr(m, key)) for key in numbers}}
             for m in all_of_them
         ]
 
