@@ -1,6 +1,5 @@
 """Savings for a right-hand side along one axis, and integer parameters as real numbers: Programs before they are printed."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import count
 
