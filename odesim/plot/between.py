@@ -19,9 +19,27 @@ if TYPE_CHECKING:
 FAR = 0.05  # of the time axis: between saved times farther apart the height of a curve is uncertain
 POINTS = 400  # of a curve along the time axis, where it is computed between saved times
 INNER = 8  # parts of a curve between two events
+WORK = 1e9  # states at right-hand sides: some seconds
 LARGEST = 20_000_000  # number of values between saved times, more of which would fill the memory
 SIDE = 1e-9  # of the run: how far from a jump its sides are computed; no picture shows so little, and two events are at one time below
 GAPS = "gaps: events too close together for the saved times"
+
+
+def with_times(solution: "Solution") -> "Solution":
+    """The Solution with POINTS times where only start and end were saved, of which a line would be no curve: what it does is not known.
+
+    The run is integrated once more. One that would take long, or that was stored, stays as it is.
+    """
+    states = sum(rows[0].size for rows in solution.y.values())
+    stats: Any = getattr(solution, "stats", {})
+    if len(solution.t) != 2 or POINTS * states > LARGEST or stats.get("rhs_calls", 0) * states > WORK:
+        return solution
+    times = np.linspace(solution.t[0], solution.t[-1], POINTS)
+    times = np.unique(times.round()) if getattr(solution, "method", "") == "map" else times
+    try:
+        return replace(solution, t=times, y=solution.dense(times))
+    except (OdesimError, AttributeError):  # a stored run, or a file of netCDF
+        return solution
 
 
 def with_between(drawn: Sequence[Quantity], solution: "Solution", choice: Choice, time_axis: TimeAxis) -> tuple[list[Quantity], list[str]]:

@@ -17,7 +17,7 @@ from matplotlib.transforms import ScaledTranslation
 from odesim.base.arrays import Array
 from odesim.base.errors import counted
 from odesim.plot.choice import several_panels
-from odesim.plot.labels import EndLabels, component_labels, symbol
+from odesim.plot.labels import EndLabels, end_labels, symbol
 from odesim.plot.layout import ROW, add_panels, finish, space_ticks
 from odesim.plot.panels import set_loss_scale, set_value_scale
 from odesim.plot.scales import TimeAxis, make_time_axis
@@ -179,7 +179,7 @@ def draw_pair(axes: Axes, pair: Pair, time_axis: TimeAxis) -> EndLabels | None:
     axes.set_xlim(time_axis.x[0], time_axis.x[-1])
     few_ticks(axes)
     few_log_ticks(axes)
-    return None if count == 1 else component_labels(axes, pair.indices, np.ma.filled(mean[-1], np.nan).tolist())
+    return None if count == 1 else end_labels(axes, pair.indices, np.ma.filled(mean[-1], np.nan).tolist())
 
 
 def numbers_of(row: Mapping[str, Any], last: float, within: float) -> list[tuple[str, str]]:

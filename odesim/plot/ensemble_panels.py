@@ -13,7 +13,7 @@ from matplotlib.colors import LogNorm
 from odesim.base.arrays import Array
 from odesim.base.errors import counted
 from odesim.plot.choice import Choice
-from odesim.plot.labels import EndLabels, component_labels
+from odesim.plot.labels import EndLabels, end_labels
 from odesim.plot.members import BYTES, Drawn, Varied, blocks, is_state, nan_quantiles, quantiles, values_of, without_copies
 from odesim.plot.panels import last_finite, spread_indices, thousands
 from odesim.plot.scales import TimeAxis, add_bar, cell_edges, check_axis, color_scale, make_log, shade_below, spans
@@ -212,7 +212,7 @@ def draw_curve(
     few_ticks(axes)
     few_log_ticks(axes)
     ends: list[Any] = last_finite(np.ma.masked_invalid(np.array(curves).T))
-    return component_labels(axes, drawn.labels, ends) if len(drawn.indices) > 1 else None, notes
+    return end_labels(axes, drawn.labels, ends) if len(drawn.indices) > 1 else None, notes
 
 
 def fit_axis(axes: Axes, ends: Array, margin: float) -> None:

@@ -3,27 +3,47 @@
 It shows the quantities of the still picture. plotly is the extra `odesim[html]`, and is imported when a page is made.
 """
 
+from collections.abc import Set as AbstractSet
 from html import escape
+from json import dumps
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.plot.between import with_between
+from odesim.plot.between import with_between, with_times
 from odesim.plot.choice import Choice
 from odesim.plot.files import MARKS, PAGE, Page
-from odesim.plot.panels import MAP, RASTER, Quantity, spread_indices
+from odesim.plot.html_figure import words_of
+from odesim.plot.labels import symbol
+from odesim.plot.panels import MAP, MAX_MARKS, RASTER, Quantity, spread_indices
 from odesim.plot.scales import TimeAxis, make_time_axis
-from odesim.plot.solution import choose_quantities, refuse_scales, with_rasters
-from odesim.plot.style import CATEGORIES, DIVERGING, INK, SEQUENTIAL, ordered_colors
+from odesim.plot.solution import COLORS, GREY, choose_quantities, refuse_scales, with_rasters
+from odesim.plot.style import CATEGORIES, DIVERGING, SEQUENTIAL, ordered_colors
 from odesim.stepper.occurrences import Events
 
 if TYPE_CHECKING:
     from odesim.run.solution import Solution
 
 COLUMNS, HEIGHT = 2, 320  # panels beside each other; pixels of a row
+HEAD, LINE, FOOT, ENTRY = 90, 18, 80, 22  # pixels: the title, a note below it, below a panel, an entry of the legend
+LETTERS = 46  # that a phone has room for
+BETWEEN = 0.12  # two columns
 MARKS_OF_EVENTS = ("circle-open", "square-open", "triangle-up-open", "star-open", "diamond-open", "triangle-down-open")
+TICK = "line-ns-open"  # of many
 LARGEST = 5000  # occurrences of one event that are marked, evenly spread ones of more
+SCRIPT = """
+const page = document.getElementById('{plot_id}'), ways = [WIDE, NARROW];
+let last = 0;
+function arrange() {
+  const way = Number(page.clientWidth < 640);
+  if (way !== last) { last = way; Plotly.relayout(page, ways[way]); }
+}
+window.addEventListener('resize', arrange);
+arrange();
+"""
+"""In the page: panels beside each other where it is wide, else one below the other, as on a phone."""
 
 
 def page_of_solution(solution: "Solution", choice: Choice | None = None) -> Page:
@@ -56,49 +76,81 @@ def page_of_solution(solution: "Solution", choice: Choice | None = None) -> Page
     >>> odesim.plot.save(page, "run.html").name
     'run.html'
     """
-    text: str = make_figure(solution, choice or Choice()).to_html(include_plotlyjs=True, full_html=True)
-    return Page(text.replace("<head>", f"<head>{MARKS[PAGE[0]].decode()}<title>{escape(str(solution.model))}</title>", 1))
+    figure = make_figure(solution, choice or Choice())
+    ways = [dumps(arrangement(figure, columns)) for columns in (COLUMNS, 1)]
+    script = SCRIPT.replace("WIDE", ways[0]).replace("NARROW", ways[1])
+    text: str = figure.to_html(include_plotlyjs=True, full_html=True, post_script=script)
+    head = f'<head>{MARKS[PAGE[0]].decode()}<meta name="viewport" content="width=device-width"><title>{escape(str(solution.model))}</title>'
+    return Page(text.replace("<head>", head, 1))
 
 
 def make_figure(solution: "Solution", choice: Choice) -> Any:
     """The Figure of plotly of a Solution."""
     from plotly.subplots import make_subplots
 
+    solution = with_times(solution)
     drawn, hidden, _ = choose_quantities(solution, choice)
-    drawn = with_rasters(drawn, solution, maps=False)  # one can zoom
+    drawn = with_rasters(drawn, solution, maps=not choice.var)
     refuse_scales(choice, drawn)
     time_axis = make_time_axis(solution.t, str(solution.attrs.get("time_unit") or ""), choice.scale("x"))
     drawn, notes = with_between(drawn, solution, choice, time_axis)
     label = f"t ({solution.attrs['time_unit']})" if solution.attrs.get("time_unit") else "t"
-    rows = -(-len(drawn) // COLUMNS)
-    columns = min(len(drawn), COLUMNS)
-    names = [q.name + f"[{', '.join(q.dims)}]" * bool(q.dims) for q in drawn]
-    gaps = {"vertical_spacing": 0.25 / rows, "horizontal_spacing": 0.12}
-    figure: Any = make_subplots(rows, columns, subplot_titles=names, shared_xaxes="all", **gaps)
+    titles = [escape(q.name) if q.view == RASTER else words_of(q.label) for q in drawn]
+    figure: Any = make_subplots(len(drawn), 1, subplot_titles=titles, shared_xaxes="all")
     events = {name: Events.of(occurrences) for name, occurrences in solution.events.items() if len(occurrences)}
     rasters = {q.name for q in drawn if q.view == RASTER}
     for number, quantity in enumerate(drawn):
-        place = {"row": 1 + number // COLUMNS, "col": 1 + number % COLUMNS}
+        place = {"row": 1 + number, "col": 1}
         if quantity.view != RASTER:
             add_quantity(figure, quantity, time_axis, place, log_colors=bool(choice.scale("c")))
-        else:  # plotly's order is that of the first ticks
-            order = [quantity.part_name(i) for i in range(quantity.count)]
-            axis: Any = {"categoryorder": "array", "categoryarray": order, "range": [quantity.count - 0.5, -0.5], "nticks": 8}
-            figure.update_yaxes(type="category", **axis, **place)
-        if quantity.kind == "lines" and choice.is_log("y", quantity.view == "Log"):
+        if quantity.kind != "lines":  # plotly's order is that of the first ticks
+            order = [quantity.component(int(i)) for i in spread_indices(quantity.count, MAP)]
+            axis: Any = {"categoryorder": "array", "categoryarray": order, "range": [len(order) - 0.5, -0.5], "nticks": 8}
+            figure.update_yaxes(type="category", title_text=words_of(", ".join(map(symbol, quantity.dims))), **axis, **place)
+        elif choice.is_log("y", quantity.view == "Log"):
             figure.update_yaxes(type="log", exponentformat="power", **place)
         here = {quantity.name} if quantity.view == RASTER else events.keys() - rasters
-        there = {name: one for name, one in events.items() if name in here}
-        add_events(figure, quantity, solution.t, there, place)
+        add_events(figure, quantity, solution.t, events, here, place)
+        for value in solution.attrs.get("levels", {}).get(quantity.name, ()) if quantity.kind == "lines" else ():
+            figure.add_hline(value, line={"color": GREY, "width": 1, "dash": "dash"}, layer="below", **place)
         if number + COLUMNS >= len(drawn):
             figure.update_xaxes(title_text=escape(label), **place)
     figure.update_xaxes(type="log" if time_axis.log else "linear", showticklabels=True)
     end = f": {solution.status} at t = {float(solution.t[-1]):.6g}" * (solution.status not in ("ok", "event"))
-    more = f"<br><sub>not shown: {escape(', '.join(q.name for q in hidden))}</sub>" * bool(hidden)
-    more += "".join(f"<br><sub>{escape(note)}</sub>" for note in notes)
-    title = f"{escape(str(solution.model))}{end}{more}"
-    figure.update_layout(title=title, height=120 + HEIGHT * rows, template="plotly_white", font_family="DejaVu Sans, sans-serif")
+    more = [f"not shown: {', '.join(q.name for q in hidden)}"] * bool(hidden)
+    words = {"title": f"{solution.model}{end}", "notes": [*more, *notes]}
+    figure.update_layout(template="plotly_white", font_family="DejaVu Sans, sans-serif", meta=words, margin={"l": 60, "r": 20, "b": 20})
+    figure.update_layout(title={"x": 0.02, "y": 1, "yref": "container", "yanchor": "top", "pad": {"t": 36}})
+    for key, value in arrangement(figure, COLUMNS).items():
+        figure.layout[key] = value
     return figure
+
+
+def arrangement(figure: Any, columns: int) -> dict[str, Any]:
+    """What plotly's relayout takes to place the panels, their titles and colour bars in columns, the legend beside or below them."""
+    layout, count = figure.layout, len([*figure.select_xaxes()])
+    entries = sum(trace.type == "scatter" and trace.showlegend is not False for trace in figure.data)
+    letters, beside, below = LETTERS * columns, columns > 1, ENTRY * entries
+    rows, columns = -(-count // columns), min(count, columns)
+    notes = [line for note in layout.meta["notes"] for line in wrap(note, letters)]
+    places: dict[str, Any] = {"title.text": "<br>".join([escape(layout.meta["title"]), *(f"<sub>{escape(note)}</sub>" for note in notes)])}
+    head, foot = HEAD + LINE * len(notes), 20 if beside else 20 + below
+    places |= {"margin.t": head, "margin.b": foot, "height": head + HEIGHT * rows + foot}
+    bars = any("coloraxis" in key for key in layout)
+    legend = {"orientation": "v", "x": 1.1 if bars else 1.02, "y": 1.0} if beside else {"orientation": "h", "x": 0.0, "y": 0.0}
+    places |= {f"legend.{key}": value for key, value in legend.items()}
+    width = (1 - BETWEEN * (columns - 1)) / columns
+    for k in range(count):
+        row, column = divmod(k, columns)
+        left, top = column * (width + BETWEEN), 1 - row / rows
+        right, low = left + width, 1 - (row + 1 - FOOT / HEIGHT) / rows
+        number = str(k + 1) if k else ""
+        places |= {f"xaxis{number}.domain": [left, right], f"yaxis{number}.domain": [low, top]}
+        places |= {f"annotations[{k}].x": (left + right) / 2, f"annotations[{k}].y": top}
+        if f"coloraxis{number}" in layout:
+            bar = {"x": right, "y": (low + top) / 2, "len": top - low}
+            places |= {f"coloraxis{number}.colorbar.{key}": value for key, value in bar.items()}
+    return places
 
 
 def add_quantity(figure: Any, quantity: Quantity, time_axis: TimeAxis, place: dict[str, int], *, log_colors: bool) -> None:
@@ -118,15 +170,14 @@ def add_quantity(figure: Any, quantity: Quantity, time_axis: TimeAxis, place: di
     shown = np.where(np.isfinite(values), values, np.nan)[:, chosen].T
     shown = np.log10(np.where(shown > 0, shown, np.nan)) if log_colors else shown
     both = not log_colors and bool(np.nanmin(shown) < 0 < np.nanmax(shown)) if np.isfinite(shown).any() else False
-    scale = {"colorscale": DIVERGING if both else SEQUENTIAL, "zmid": 0 if both else None}
-    labels = [quantity.part_name(int(i)) for i in chosen]
-    hover = "%{y}<br>t = %{x:.6g}<br>" + ("log10 " if log_colors else "") + "%{z:.6g}<extra></extra>"
-    panel = figure.get_subplot(**place)
-    low, high = panel.yaxis.domain
-    bar = {"x": panel.xaxis.domain[1], "y": (low + high) / 2, "len": high - low, "thickness": 8, "title": {"text": "log10" * log_colors}}
-    figure.add_heatmap(x=t, y=labels, z=shown, hovertemplate=hover, colorbar=bar, **scale, **place)
-    figure.update_layout(legend_x=1.1)  # beside the bar of the last column
-    figure.update_yaxes(autorange="reversed", nticks=8, **place)
+    labels = [quantity.component(int(i)) for i in chosen]
+    name = escape(quantity.name)
+    hover = f"{name}[%{{y}}]<br>t = %{{x:.6g}}<br>" + ("log10 " if log_colors else "") + "%{z:.6g}<extra></extra>"
+    number = place["row"] if place["row"] > 1 else ""
+    figure.add_heatmap(x=t, y=labels, z=shown, hovertemplate=hover, coloraxis=f"coloraxis{number}", **place)
+    scale: dict[str, Any] = {"colorscale": DIVERGING if both else SEQUENTIAL, "cmid": 0 if both else None}
+    scale["colorbar"] = {"thickness": 8, "title": {"text": "log10" * log_colors}}
+    figure.update_layout({f"coloraxis{number}": scale})
 
 
 def rgb(color: Any) -> str:
@@ -134,17 +185,21 @@ def rgb(color: Any) -> str:
     return f"rgb({','.join(str(round(255 * part)) for part in color[:3])})"
 
 
-def add_events(figure: Any, quantity: Quantity, t: Array, events: dict[str, Events], place: dict[str, int]) -> None:
-    """Adds marks: of an event of components on these, of another one on the line of a number, else at the foot of the panel."""
+def add_events(figure: Any, quantity: Quantity, t: Array, events: dict[str, Events], here: AbstractSet[str], place: dict[str, int]) -> None:
+    """Adds marks: of an event of components on these, of another one on the line of a number, else at the foot of the panel.
+
+    here: names of the events that the panel shows. Of one that sets a value the mark stands on the side after it.
+    """
     for number, (name, one) in enumerate(events.items()):
-        chosen, heights = event_heights(quantity, t, name, one)
-        if heights is not None and quantity.kind != "lines":  # as the map has its rows
-            heights = [quantity.part_name(int(i)) for i in heights]
+        chosen, heights = event_heights(quantity, t, name, one) if name in here else (None, None)
         if heights is not None:
-            marker = {"symbol": MARKS_OF_EVENTS[number % len(MARKS_OF_EVENTS)], "color": INK, "size": 7}
+            if quantity.kind != "lines":  # as the map has its rows
+                heights = [quantity.component(int(i)) for i in heights]
+            color = COLORS[number % len(COLORS)]
+            look = (TICK, 9, 1.0) if len(one) > MAX_MARKS else (MARKS_OF_EVENTS[number % len(MARKS_OF_EVENTS)], 8, 1.5)
+            marker = {"symbol": look[0], "size": look[1], "color": color, "line": {"color": color, "width": look[2]}}
             group = f"event {name}"  # the legend names it once, and turns it on and off in all panels
             first = not any(trace.legendgroup == group for trace in figure.data)
-            hover = f"{escape(name)}<br>t = %{{x:.9g}}<extra></extra>"
             figure.add_scatter(
                 x=one.t[chosen],
                 y=heights,
@@ -153,7 +208,7 @@ def add_events(figure: Any, quantity: Quantity, t: Array, events: dict[str, Even
                 name=f"{escape(name)} ({len(one)}×)",
                 legendgroup=group,
                 showlegend=first,
-                hovertemplate=hover,
+                hovertemplate=f"{escape(name)}<br>t = %{{x:.9g}}<extra></extra>",
                 **place,
             )
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from textwrap import fill
 from typing import Any
@@ -24,7 +24,9 @@ LEADER_START, LEADER_END, NAME_START = 0.5, 2.0, 2.3  # mm right of the axes: st
 LEADER: Any = {"color": "#b4b4b4", "lw": 0.4, "clip_on": False}  # thin and grey, unlike a curve
 ALIKE = 0.012  # of the height of a panel, about a line's width: ends that are no farther apart are one
 MANY = 4  # intervals between ticks, as few_ticks has them
-TOUCH = 0.4  # least space between two labels of ticks, in heights of the type
+# least space between two labels of ticks beside each other, and one above the other, in heights of the type, which has some itself
+TOUCH = {"x0": 0.4, "y0": -0.1}
+SHIFT = 1.5  # heights of the type: how far a label may stand from the ends of its curves
 GAP = 1.08  # least distance between the middles of two names, in heights of the type
 
 GREEK = (
@@ -120,64 +122,100 @@ def spread_positions(wanted: Array, distance: float, *, low: float = 0.0, high: 
 
 @dataclass(frozen=True)
 class EndLabels:
-    """Labels at the right edge of axes, each with a thin grey leader to the end of its curve.
+    """Labels at the right edge of axes, each with thin grey leaders to the ends of its curves.
 
-    ends (n,): the last values of the curves, in data units. The layout reserves their width; place() moves them apart.
-    last: the last place of the curves on the horizontal axis, in data units, where the leaders begin; None: its end.
+    ends (n,): the last values of the curves, in data units. The layout reserves their width; gather() makes one label of those that would
+    be far from their ends, place() moves them apart.
+    groups: of each text, the numbers of its curves. last: the last place of the curves on the horizontal axis, in data units, where the
+    leaders begin; None: its end.
     """
 
     axes: Axes
+    names: tuple[str, ...]
     texts: tuple[Text, ...]
     ticks: tuple[Line2D, ...]
     ends: tuple[float, ...]
+    groups: tuple[tuple[int, ...], ...]
     last: float | None = None
+
+    @property
+    def heights(self) -> Array:
+        """Where the curves end (n,), in heights of the panel."""
+        to_axes = self.axes.transData + self.axes.transAxes.inverted()
+        return np.clip([to_axes.transform((self.axes.get_xlim()[1], end))[1] for end in self.ends], 0, 1)
+
+    @property
+    def type_height(self) -> float:
+        """That of a label, in heights of the panel."""
+        return SMALL / 72 * root_figure(self.axes).dpi / self.axes.get_window_extent().height
+
+    def gather(self) -> "EndLabels":
+        """With one label for curves whose ends are seen as one, and for neighbours whose labels would be far from their ends."""
+        groups = gathered(self.heights, self.type_height)
+        for text, group in zip(self.texts, groups, strict=False):
+            text.set_text(joined([self.names[k] for k in group]))
+        for text in self.texts[len(groups) :]:
+            text.remove()
+        return replace(self, texts=self.texts[: len(groups)], groups=groups)
 
     def place(self) -> None:
         """Moves the labels apart. The layout of the figure must be final."""
-        box = self.axes.get_window_extent()
-        dpi = root_figure(self.axes).dpi
-        type_height = SMALL / 72 * dpi
+        width, dpi = self.axes.get_window_extent().width, root_figure(self.axes).dpi
+        ends = self.heights
+        places = label_heights(ends, self.groups, self.type_height)
+        reach = [1 + mm / 25.4 * dpi / width for mm in (LEADER_START, LEADER_END)]
         to_axes = self.axes.transData + self.axes.transAxes.inverted()
-        wanted = np.array([to_axes.transform((self.axes.get_xlim()[1], end))[1] for end in self.ends])
-        half = 0.5 * type_height / box.height
-        heights = spread_positions(np.clip(wanted, 0, 1), GAP * type_height / box.height, low=half * 0.6, high=1 - half * 0.6)
-        reach = [1 + mm / 25.4 * dpi / box.width for mm in (LEADER_START, LEADER_END)]
         early = [to_axes.transform((self.last, self.ends[0]))[0]] if self.last is not None and self.ends else []
         early = [x for x in early if x < 1]
-        for text, tick, start, place in zip(self.texts, self.ticks, np.clip(wanted, 0, 1), heights, strict=True):
+        for text, group, place in zip(self.texts, self.groups, places, strict=True):
             text.set_y(place)
-            tick.set_data([*early, *reach], [*[start] * len(early), start, place])
+            for k in group:
+                self.ticks[k].set_data([*early, *reach], [*[ends[k]] * len(early), ends[k], place])
 
 
 def end_labels(axes: Axes, names: Sequence[str], ends: Sequence[float], last: float | None = None) -> EndLabels:
     """EndLabels of curves with last values ends (n,) at the place `last`; curves whose last value is not finite get no label."""
     transform = axes.transAxes + ScaledTranslation(NAME_START / 25.4, 0, root_figure(axes).dpi_scale_trans)
-    texts, ticks, finite_ends = [], [], []
-    for name, end in zip(names, ends, strict=True):
-        if not np.isfinite(end):
-            continue
+    finite = [(name, float(end)) for name, end in zip(names, ends, strict=True) if np.isfinite(end)]
+    texts, ticks = [], []
+    for name, _ in finite:
         label = axes.text(1, 0.5, name, transform=transform, fontsize=SMALL, va="center_baseline", ha="left")
         label.set_in_layout(True)
         (tick,) = axes.plot([1.0, 1.0], [0.5, 0.5], transform=axes.transAxes, **LEADER)
         tick.set_in_layout(False)
         texts.append(label)
         ticks.append(tick)
-        finite_ends.append(float(end))
-    return EndLabels(axes, tuple(texts), tuple(ticks), tuple(finite_ends), last)
+    groups = tuple((k,) for k in range(len(finite)))
+    return EndLabels(axes, tuple(n for n, _ in finite), tuple(texts), tuple(ticks), tuple(end for _, end in finite), groups, last)
 
 
-def component_labels(axes: Axes, names: Sequence[str], ends: Sequence[float]) -> EndLabels:
-    """EndLabels of components, with one label for all whose ends are seen as one."""
-    to_axes = axes.transScale + axes.transLimits
-    heights = [float(to_axes.transform((axes.get_xlim()[1], end))[1]) if np.isfinite(end) else np.nan for end in ends]
-    groups = alike(heights)
-    return end_labels(axes, [joined([names[k] for k in group]) for group in groups], [ends[group[len(group) // 2]] for group in groups])
+def label_heights(ends: Array, groups: Sequence[Sequence[int]], height: float) -> Array:
+    """Where labels of this height stand, (m,), one for each group of ends (n,), apart and near the middle of their ends."""
+    middle = np.array([(ends[list(group)].min() + ends[list(group)].max()) / 2 for group in groups])
+    return spread_positions(middle, GAP * height, low=0.3 * height, high=1 - 0.3 * height)
 
 
-def alike(heights: Sequence[float]) -> list[list[int]]:
-    """The numbers of the curves that end at finite heights (n,) of a panel, in groups that are seen as one, from below."""
+def gathered(ends: Array, height: float) -> tuple[tuple[int, ...], ...]:
+    """The numbers of the curves with these ends (n,), from below, in groups of which labels of this height stand near their ends.
+
+    Ends that are seen as one are one group. While a label would be farther than SHIFT from its ends, the two groups whose ends are
+    closest are one: so labels never fan out from one spot.
+    """
+    groups = alike(ends)
+    while len(groups) > 1:
+        middle = label_heights(ends, groups, 0.0)
+        shift = np.abs(label_heights(ends, groups, height) - middle)
+        if len(groups) * GAP * height <= 1 and shift.max() <= SHIFT * height:
+            break
+        k = int(np.argmin([ends[[*one, *other]].max() - ends[[*one, *other]].min() for one, other in pairwise(groups)]))
+        groups[k : k + 2] = [[*groups[k], *groups[k + 1]]]
+    return tuple(tuple(sorted(group)) for group in groups)
+
+
+def alike(heights: Sequence[float] | Array) -> list[list[int]]:
+    """The numbers of the curves that end at heights (n,) of a panel, in groups that are seen as one, from below."""
     groups: list[list[int]] = []
-    for k in sorted(np.flatnonzero(np.isfinite(heights)).tolist(), key=lambda k: heights[k]):
+    for k in np.argsort(heights, kind="stable").tolist():
         if groups and heights[k] - heights[groups[-1][0]] <= ALIKE:
             groups[-1].append(k)
         else:
@@ -186,15 +224,21 @@ def alike(heights: Sequence[float]) -> list[list[int]]:
 
 
 def joined(names: Sequence[str]) -> str:
-    """Several names as one: `0, 1`, `0 … 7` for whole numbers in a row, else `0, 3, +5`: the first two, and how many more."""
-    numbers = [int(name) if name.isdecimal() else None for name in names]
-    if len(names) > 2 and numbers[0] is not None and numbers == [*range(numbers[0], numbers[0] + len(names))]:
+    """Several names as one: `0, 1`, `0 … 7` for indices in a row, else `0, 3, +5`: the first two, and how many more."""
+    last = [name.rpartition(",") for name in names]
+    numbers = [int(number) if number.isdecimal() else None for *_, number in last]
+    row = len({head for head, *_ in last}) == 1 and numbers[0] is not None and numbers == [*range(numbers[0], numbers[0] + len(names))]
+    if len(names) > 2 and row:
         return f"{names[0]} … {names[-1]}"
-    return ", ".join(names[:2]) + (f", +{len(names) - 2}" if len(names) > 2 else "")
+    comma = "; " if "," in names[0] else ", "
+    return comma.join([*names[:2], *[f"+{len(names) - 2}"] * (len(names) > 2)])
 
 
 def place_labels(figure: Figure, labels: Sequence[EndLabels]) -> None:
     """Computes the layout of the figure a last time, then places all labels and leaves out ticks whose labels would touch."""
+    if labels:
+        compute_layout(figure)  # how high panels are says which labels have room; and these, how wide panels are
+    labels = [label.gather() for label in labels]
     compute_layout(figure, last=True)
     for axes in figure.axes:
         fit_beside(axes)
@@ -202,10 +246,11 @@ def place_labels(figure: Figure, labels: Sequence[EndLabels]) -> None:
         label.place()
     fewest: dict[tuple[float, float], int] = {}  # by limits: panels of one time axis have the same ticks
     for axes in figure.axes:
-        fewest[axes.get_xlim()] = min(thin_ticks(axes), fewest.get(axes.get_xlim(), MANY))
+        thin_ticks(axes.yaxis)
+        fewest[axes.get_xlim()] = min(thin_ticks(axes.xaxis), fewest.get(axes.get_xlim(), MANY))
     for axes in figure.axes:
         if fewest[axes.get_xlim()] < MANY and isinstance(axes.xaxis.get_major_locator(), MaxNLocator):
-            set_intervals(axes, fewest[axes.get_xlim()])
+            set_intervals(axes.xaxis, fewest[axes.get_xlim()])
 
 
 def fit_beside(axes: Axes) -> None:
@@ -216,24 +261,25 @@ def fit_beside(axes: Axes) -> None:
         label.set_fontsize(max(SMALL, label.get_fontsize() * room / length))
 
 
-def thin_ticks(axes: Axes) -> int:
-    """Gives a linear horizontal axis fewer ticks while their labels touch; their largest number of intervals, or MANY if none touched.
+def thin_ticks(axis: Any) -> int:
+    """Gives a linear axis fewer ticks while their labels touch; their largest number of intervals, or MANY if none touched.
 
     The layout of the figure must be final.
     """
-    intervals = MANY
-    while intervals > 1 and isinstance(axes.xaxis.get_major_locator(), MaxNLocator):
-        boxes = [label.get_window_extent() for label in axes.get_xticklabels() if label.get_visible() and label.get_text()]
-        if all(left.x1 + TOUCH * left.height < right.x0 for left, right in pairwise(boxes)):
+    intervals, side = MANY, ("x0", "x1") if axis.axis_name == "x" else ("y0", "y1")
+    while intervals > 1 and isinstance(axis.get_major_locator(), MaxNLocator):
+        labels = [label for label in axis.get_ticklabels() if label.get_visible() and label.get_text()]
+        boxes = sorted((label.get_window_extent() for label in labels), key=lambda box: getattr(box, side[0]))
+        if all(getattr(one, side[1]) + TOUCH[side[0]] * one.height < getattr(other, side[0]) for one, other in pairwise(boxes)):
             break
         intervals -= 1
-        set_intervals(axes, intervals)
+        set_intervals(axis, intervals)
     return intervals
 
 
-def set_intervals(axes: Axes, most: int) -> None:
-    """Limits the intervals between ticks of the horizontal axis."""
-    axes.xaxis.set_major_locator(MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]))
+def set_intervals(axis: Any, most: int) -> None:
+    """Limits the intervals between ticks of an axis."""
+    axis.get_major_locator().set_params(nbins=most)
 
 
 def place_names(names: Sequence[str]) -> list[str]:

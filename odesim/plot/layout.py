@@ -80,7 +80,7 @@ def finish(
         if time_axis:
             ax.set_xlabel(time_axis.label)
         for label in ends:
-            label.place()
+            label.gather().place()
         return figure
     lowest = label_time(axes, time_axis) if time_axis else []
     add_header(figure, *header, about=about)
@@ -95,7 +95,7 @@ def space_ticks(axes: Sequence[Axes], time_axis: TimeAxis) -> None:
     """Reduces the ticks of the time axes of two columns if tick labels have four digits or more and would touch."""
     if len(axes) > 1 and not time_axis.log and len(f"{time_axis.x[-1]:.0f}") > 3:
         for ax in axes:
-            set_intervals(ax, 3)
+            set_intervals(ax.xaxis, 3)
 
 
 def label_time(axes: Sequence[Axes], time_axis: TimeAxis) -> list[Axes]:

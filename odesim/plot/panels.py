@@ -1,4 +1,4 @@
-"""Draws one quantity against time: lines for few components, a map for many of a vector, a bundle of lines for a matrix or very many."""
+"""Draws one quantity against time: lines of few components, a map of many of a vector, a bundle of lines of a matrix or very many."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from matplotlib.collections import LineCollection, QuadMesh
 
 from odesim.base.arrays import Array
 from odesim.plot.choice import Choice
-from odesim.plot.labels import EndLabels, component_labels, place_names, symbol
+from odesim.plot.labels import EndLabels, end_labels, place_names, symbol
 from odesim.plot.scales import ALIKE, TimeAxis, add_bar, by_root, cell_edges, color_scale, make_log
 from odesim.plot.style import CATEGORIES, DIVERGING, SMALL, few_log_ticks, few_ticks, literal, ordered_colors
 from odesim.stepper.occurrences import Events
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from odesim.run.solution import Solution
 
 ROUNDING = 1e-12  # of the value: sums of some thousand terms, in an order that changes
-LINES, ROWS, MAP = 10, 500, 2000  # largest numbers of components: as lines, as rows of a map, in a map
+LINES, ROWS, MAP = 20, 500, 2000  # largest numbers of components: as lines, as rows of a map, in a map
+MATRIX = 10  # components of a matrix, more of which are seen as a map too
 COLUMNS = 500  # largest number of saved times in a map or bundle
 # lines of a bundle, more of which are one surface; those that are named, and how far apart these end: the room of their names beside a
 # panel of half of 80 mm
@@ -32,7 +33,8 @@ MAX_MARKS = 12  # largest number of marks of one event
 MARKED = 20  # largest number of saved times marked by dots
 WORK, LEADING, TINY = 1e9, 4, 1e-3  # of singular values: multiplications for all times; how many; of the norm, smaller ones are not seen
 PALE = 0.3  # of blue, a faint line
-RASTER = "Raster"  # the view of an event of which each component has a row of ticks
+# views of an event of which each component has a row of ticks, and of the norm and singular values below the bundle of their matrix
+RASTER, SPECTRUM = "Raster", "Spectrum"
 
 
 def is_still(values: Array) -> bool:
@@ -102,7 +104,7 @@ class Quantity:
             return ""
         whole = self.flat[np.isfinite(self.flat).all(axis=1)]
         ends = whole[[0, -1]] if len(whole) else ()
-        if self.view or self.count <= LINES or all(np.ptp(row) <= ALIKE * np.abs(row).max() for row in ends):
+        if self.view or self.count <= MATRIX or all(np.ptp(row) <= ALIKE * np.abs(row).max() for row in ends):
             return self.view
         if len(self.shape) == 2 and has_unit_rows(values):
             return "Points"
@@ -163,7 +165,7 @@ class Quantity:
     def spectrum(self) -> "Quantity | None":
         """The Frobenius norm and the leading singular values of a matrix; None where they would take long, or where it is no matrix.
 
-        One component of many says little of a matrix: its size and how many directions it has say more.
+        A few components of many say little of a matrix: its size and how many directions it has say more.
         """
         if self.strip != "Matrix" or sum(extent > 1 for extent in self.shape) != 2 or self.kind != "bundle":
             return None
@@ -177,7 +179,7 @@ class Quantity:
         norm = np.sqrt((singular**2).sum(axis=1))
         count = int((singular[whole, :LEADING].max(axis=0) > TINY * norm[whole].max()).sum())
         names = ("norm", *(rf"$\sigma_{{{k + 1}}}$" for k in range(count)))
-        return Quantity(self.name, np.column_stack([norm, singular[:, :count]]), self.dims, names=names)
+        return Quantity("norm, σ", np.column_stack([norm, singular[:, :count]]), (), view=SPECTRUM, names=names)
 
 
 def has_unit_rows(values: Array) -> bool:
@@ -306,7 +308,7 @@ def draw_quantity(
     elif quantity.kind == "map":
         notes += draw_map(axes, quantity, values, time_axis, log=choice.scale("c"))
     elif quantity.kind == "bundle":
-        lines = draw_bundle(axes, quantity, values, time_axis)
+        lines = draw_bundle(axes, quantity, values, time_axis, log=choice.is_log("y", quantity.view == "Log"))
     else:
         lines = draw_lines(axes, quantity, values, time_axis)
     if len(time_axis.x) > 1:
@@ -323,7 +325,7 @@ def draw_quantity(
     if quantity.kind == "map" and len(places.get(quantity.dims[0], ())) == quantity.count <= NAMED:
         names = [literal(name) for name in place_names(places[quantity.dims[0]])]
         axes.set_yticks(range(len(names)), names, fontsize=SMALL)
-    return component_labels(axes, *lines) if lines and (quantity.count > 1) else None, notes
+    return end_labels(axes, *lines) if lines and (quantity.count > 1) else None, notes
 
 
 def draw_lines(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis) -> tuple[list[str], list[float]]:
@@ -355,7 +357,7 @@ def draw_map(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis, *
     return draw_cells(axes, (edges, rows), shown.T, label, log=log, floor=quantity.floor)[1]
 
 
-def draw_bundle(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis) -> tuple[list[str], list[float]]:
+def draw_bundle(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis, *, log: bool = False) -> tuple[list[str], list[float]]:
     """Draws a faint line for each component, evenly spread ones of very many, and a few by colour and name; returns names and ends.
 
     Components have no common law as members of an ensemble have: their quantiles would say nothing.
@@ -363,7 +365,13 @@ def draw_bundle(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis
     columns = spread_indices(len(time_axis.x), COLUMNS)
     x, values = time_axis.x[columns], values[columns]
     n, ends = quantity.count, np.array(last_finite(values))
-    chosen = far_apart(ends, APART * (float(values.max() - values.min()) if values.count() else 0.0))
+    set_value_scale(axes, values)
+    # how far apart is seen on the axis as it is
+    places = values
+    if log or axes.get_yscale() == "log":
+        places = np.ma.log(np.ma.masked_less_equal(values, 0))
+        places = places - places.min()  # from below: the largest value is the largest
+    chosen = far_apart(np.array(last_finite(places)), APART * float(np.ma.filled(places.max() - places.min(), 0.0)))
     extremes = [] if not values.count() else [values.max(axis=0).argmax(), values.min(axis=0).argmin()]
     faint = np.union1d(spread_indices(n, FAINT), [*chosen, *extremes]).astype(int)
     lines = [np.column_stack([x, np.ma.filled(values[:, i], np.nan)]) for i in faint]
@@ -371,7 +379,6 @@ def draw_bundle(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis
     colors = ordered_colors(len(chosen))
     for color, i in zip(colors, chosen, strict=True):
         axes.plot(x, values[:, i], color=color, label=quantity.part_name(i))
-    set_value_scale(axes, values[:, faint])
     axes.set_ylabel(quantity.label)
     part = f"{thousands(len(faint))} of " * (len(faint) < n)
     axes.set_title(part + f"{thousands(n)} components", loc="right", fontsize=SMALL)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,14 +14,14 @@ from matplotlib.transforms import ScaledTranslation
 from odesim.base.arrays import Array, on_host
 from odesim.base.errors import ParamError
 from odesim.inputs.registry import summary
-from odesim.plot.between import SIDE, is_near, with_between
+from odesim.plot.between import SIDE, is_near, with_between, with_times
 from odesim.plot.choice import Choice, several_panels
 from odesim.plot.labels import EndLabels, symbol
-from odesim.plot.layout import ALONE, BAR, BESIDE, STACKED, STRIP, add_panels, cells_in_rows, finish, row_heights
-from odesim.plot.panels import LONG, MAX_MARKS, RASTER, Quantity, draw_quantity, jump_times, marks_of
+from odesim.plot.layout import ALONE, BAR, BESIDE, STACKED, STRIP, Cell, add_panels, cells_in_rows, finish, row_heights
+from odesim.plot.panels import LONG, MAX_MARKS, RASTER, SPECTRUM, Quantity, draw_quantity, jump_times, marks_of
 from odesim.plot.scales import TimeAxis, make_time_axis, shade_below, time_text
 from odesim.plot.strips import draw_strip
-from odesim.plot.style import CATEGORIES, INK, MARKERS, SMALL, WIDTH, literal, project_style, root_figure
+from odesim.plot.style import CATEGORIES, INK, MARKERS, WIDTH, literal, project_style, root_figure
 from odesim.plot.style import FAINT as GREY
 from odesim.run.solution import floor_of
 from odesim.stepper.occurrences import BELOW, Events
@@ -70,7 +71,7 @@ def figure_of_solution(solution: "Solution", choice: Choice | None = None, ax: A
     >>> len(figure.axes)
     2
     """
-    choice = choice or Choice()
+    choice, solution = choice or Choice(), with_times(solution)
     drawn, hidden, still = choose_quantities(solution, choice)
     drawn = drawn if ax is not None else with_rasters(drawn, solution, maps=not choice.var)
     time_axis = make_time_axis(solution.t, str(solution.attrs.get("time_unit") or ""), choice.scale("x"))
@@ -84,14 +85,12 @@ def figure_of_solution(solution: "Solution", choice: Choice | None = None, ax: A
     notes += ["only start and end are saved: save = 200 saves more"] * (len(solution.t) == 2 and solution.status == "ok")
     if ax is not None and len(drawn) != 1:
         raise several_panels([q.name for q in drawn])
+    drawn = [one for q in drawn for one in (q, q.spectrum if ax is None else None) if one]
     with project_style():
         axes, beside = grid(drawn, stacked=all(q.name not in solution.observables for q in drawn)) if ax is None else ([ax], [])
         labels: list[EndLabels | None] = []
         for panel, quantity in zip(axes, drawn, strict=True):
-            spectrum = quantity.spectrum if ax is None else None
-            label, more = draw_quantity(panel, spectrum or quantity, time_axis, choice=choice)
-            if spectrum:
-                panel.set_title("norm, singular values", loc="right", fontsize=SMALL)
+            label, more = draw_quantity(panel, quantity, time_axis, choice=choice)
             notes += more
             if quantity.kind == "lines" and ax is None:
                 notes += shade_below(panel, quantity.floor, whole=bool(choice.scale("y")))
@@ -189,19 +188,26 @@ def with_rasters(drawn: Sequence[Quantity], solution: "Solution", *, maps: bool 
 def grid(drawn: Sequence[Quantity], *, stacked: bool) -> tuple[list[Axes], list[Axes]]:
     """(axes of the quantities, axes of their strips): rows of two or three panels, below them a row for each strip, beside its lines.
 
+    A spectrum is below the lines of its matrix, which is before it.
     stacked: up to three without strips stand one above the other.
     """
-    maps, strips = [q.kind == "map" for q in drawn if not q.strip], sum(bool(q.strip) for q in drawn)
-    n = len(maps)
+    alone = [q for q in drawn if not q.strip and q.view != SPECTRUM]
+    maps, strips, n = [q.kind == "map" for q in alone], sum(bool(q.strip) for q in drawn), len(alone)
     if not strips and (n == 1 or (stacked and n <= 3)):
         heights = [(ALONE if n == 1 else STACKED) + BAR * with_bar for with_bar in maps]
         return add_panels(heights, [(i, 0) for i in range(n)], columns=1), []
     columns = 3 if strips or n == 3 or n > 4 else 2
     heights = row_heights(maps, columns) if strips or n > columns else [BESIDE + BAR * any(maps)]
-    rows = [len(heights) + k for k in range(strips)]
-    cells = [*cells_in_rows(n, columns), *((row, slice(1)) for row in rows), *((row, slice(1, columns)) for row in rows)]
-    axes = add_panels([*heights, *[STRIP] * strips], cells, columns=columns, width=WIDTH * columns / 2)
-    return axes[: n + strips], axes[n + strips :]
+    cells: list[Cell] = [*cells_in_rows(n, columns)]
+    first, beside = len(heights), list[Cell]()
+    for q, below in pairwise([*drawn, None]):
+        if q is not None and q.strip:  # of two rows, the lower one for the spectrum
+            row = first + 2 * len(beside)
+            spectrum = below is not None and below.view == SPECTRUM
+            cells += [(slice(row, row + 2 - spectrum), slice(1)), *[(row + 1, slice(1))] * spectrum]
+            beside.append((slice(row, row + 2), slice(1, columns)))
+    axes = add_panels([*heights, *[STRIP / 2] * 2 * strips], [*cells, *beside], columns=columns, width=WIDTH * columns / 2)
+    return axes[: len(drawn)], axes[len(drawn) :]
 
 
 def captions(events: Mapping[str, Events]) -> list[str]:

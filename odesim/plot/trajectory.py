@@ -17,7 +17,7 @@ from odesim.base.errors import ParamError, StoreError, counted
 from odesim.plot.choice import Choice, several_panels
 from odesim.plot.labels import EndLabels, place_names, symbol
 from odesim.plot.layout import finish, label_time, panels_and_tables, space_ticks
-from odesim.plot.panels import LINES, LONG, Quantity, draw_cells, draw_quantity, is_still, set_loss_scale, set_value_scale
+from odesim.plot.panels import LONG, MATRIX, Quantity, draw_cells, draw_quantity, is_still, set_loss_scale, set_value_scale
 from odesim.plot.scales import TimeAxis, make_log, make_time_axis
 from odesim.plot.style import CATEGORIES, SMALL, few_log_ticks, few_ticks, literal, project_style
 
@@ -166,7 +166,7 @@ def tables_of(run: "xarray.Dataset", labels: Mapping[str, Any]) -> dict[str, Tab
     tables = {}
     for name, v in run.data_vars.items():
         dims = tuple(str(dim) for dim in v.dims if dim not in (SEED, TIME))
-        if len(dims) == 2 and min(v.sizes[dim] for dim in dims) > 1 and np.prod([v.sizes[dim] for dim in dims]) > LINES:
+        if len(dims) == 2 and min(v.sizes[dim] for dim in dims) > 1 and np.prod([v.sizes[dim] for dim in dims]) > MATRIX:
             last = v.isel({TIME: -1}) if TIME in v.dims else v
             when = f"at $t$ = {run[TIME].values[-1]}" if TIME in v.dims else "at the end"
             values = last.transpose(SEED, *dims).values.mean(axis=0)

@@ -232,7 +232,9 @@ def test_curves_between_events_are_the_run(save: int) -> None:
     )
     before = dose * np.exp(-0.1 * (given[:, None] - given)[np.tril_indices(5, -1)])
     tops = sorted(y for _, y in marks(axes, "curve"))
-    assert len(tops) == 10 and max(tops) - min(tops) == pytest.approx(dose + before[-4:].sum(), rel=1e-4)
+    assert len(tops) == 10 and max(tops) - min(tops) == pytest.approx(
+        dose + before[-4:].sum(), abs=6e-4
+    )  # two sides go on straight over 0.12
 
     (axes,) = (figure := figure_of_solution(pickle.loads(pickle.dumps(run)))).axes
     line = next(line for line in axes.lines if np.size(line.get_xdata()) > 2)

@@ -1,5 +1,6 @@
 """Pages of html: what plotly is given is the run, or the picture; events lie on their curves, a page needs nothing from elsewhere."""
 
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,10 @@ import odesim
 from odesim.base.errors import ParamError
 from odesim.cli import cli
 from odesim.plot import Choice, figure_of_solution, page_of_solution, save
-from odesim.plot.html import make_figure
+from odesim.plot.html import arrangement, make_figure
 from odesim.plot.html_figure import to_plotly, words_of
 from odesim.store import read_solution
-from tests.support.pictures import CASES, solution
+from tests.support.pictures import CASES, T, solution
 
 pytest.importorskip("plotly", reason="pip install 'odesim[html]'")
 
@@ -42,9 +43,34 @@ def test_marks_at_jumps(many):
     events = {"hit": [{"t": float(one), "index": (0,)} for one in at]}
     figure = make_figure(solution({"v": v}, t, dims={"v": ("m",)}, events=events, attrs=jumps), Choice())
     (marks,) = (trace for trace in figure.data if trace.mode == "markers")
-    if many:  # rows are in the order of the components, and those without an event have theirs
-        assert figure.layout.yaxis.categoryarray == ("hit[0]", "hit[1]") and figure.layout.yaxis.range == (1.5, -0.5)
-    assert list(marks.y) == ["hit[0]"] * 20 if many else set(marks.y) <= {0.0, 1.0, 2.0}
+    if many:  # rows are in the order of the components, and those without an event have theirs; the title has the name, once
+        assert figure.layout.yaxis.categoryarray == ("0", "1") and figure.layout.yaxis.range == (1.5, -0.5)
+        assert [words.text for words in figure.layout.annotations] == ["hit", "<i>v</i><sub><i>m</i></sub>"]
+    assert len(marks.y) == len(at) and (list(marks.y) == ["0"] * 20 if many else set(marks.y) <= {0.0, 1.0, 2.0})
+
+
+def test_events_are_told_apart():
+    """Each event has a symbol and colour of its own, the same in all panels; a threshold is a thin line in the panel of its state."""
+    names = [f"e{k}" for k in range(12)]
+    events = {name: [{"t": 1.0 + k, "index": None}] for k, name in enumerate(names)}
+    figure = make_figure(solution({"x": T, "y": -T}, events=events, attrs={"levels": {"y": [-3.0, 0.0]}}), Choice())
+    looks = {name: {(m.marker.symbol, m.marker.color) for m in figure.data if m.legendgroup == f"event {name}"} for name in names}
+    assert all(len(look) == 1 for look in looks.values()) and len(set.union(*looks.values())) == 12
+    assert [(shape.yref, shape.y0, shape.y1) for shape in figure.layout.shapes] == [("y2", -3.0, -3.0), ("y2", 0.0, 0.0)]
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_panels_of_a_page_have_places(columns):
+    """None is on another, each has its title above and its colour bar beside it, and a phone has one column as wide as the page."""
+    figure = make_figure(CASES["matrices and vectors"], Choice(all=True))
+    places = arrangement(figure, columns)
+    numbers = ["", *map(str, range(2, len(figure.layout.annotations) + 1))]
+    boxes = [(*places[f"xaxis{k}.domain"], *places[f"yaxis{k}.domain"]) for k in numbers]
+    assert all(a[1] < b[0] or b[1] < a[0] or a[3] < b[2] or b[3] < a[2] for a, b in combinations(boxes, 2))
+    for k, (number, (left, right, low, top)) in enumerate(zip(numbers, boxes, strict=True)):
+        assert (places[f"annotations[{k}].x"], places[f"annotations[{k}].y"]) == ((left + right) / 2, top)
+        assert places.get(f"coloraxis{number}.colorbar.len", top - low) == top - low
+        assert columns > 1 or (left, right) == (0.0, 1.0)
 
 
 def test_a_matrix_is_a_map():
@@ -53,7 +79,7 @@ def test_a_matrix_is_a_map():
     figure = make_figure(run, Choice(("Z",)))
     (cells,) = (trace for trace in figure.data if trace.type == "heatmap")
     np.testing.assert_array_equal(cells.z, run.y["Z"].reshape(11, -1).T)
-    assert cells.y[31] == "Z[1,1]" and cells.colorbar.len == pytest.approx(np.ptp(figure.layout.yaxis.domain))
+    assert cells.y[31] == "1,1" and figure.layout.coloraxis.colorbar.len == pytest.approx(np.ptp(figure.layout.yaxis.domain))
     assert "<title>scan_snap.reduced</title>" in page_of_solution(run, Choice(("Z",)))
     one = make_figure(run, Choice(("u",), log="y"))
     assert one.layout.yaxis.type == "log" and one.data[0].name == "u"

@@ -12,7 +12,7 @@ from matplotlib.mathtext import MathTextParser
 
 from odesim.inputs.registry import load_model
 from odesim.plot.labels import ALIKE, alike, end_labels, joined, make_legend, place_labels, symbol
-from odesim.plot.style import few_ticks, new_figure, project_style
+from odesim.plot.style import SMALL, few_ticks, new_figure, project_style
 from tests.support.models import CHEAPEST_FIRST
 
 
@@ -52,6 +52,21 @@ def test_labels_of_ticks_do_not_touch(width, last):
     assert width < 40 or before == [label.get_text() for label in axes.get_xticklabels()]
 
 
+@pytest.mark.parametrize("height", [9.0, 13.0, 20.0, 40.0])
+def test_labels_of_ticks_upwards_do_not_touch(height):
+    """A low panel has fewer, a high one all that it had."""
+    with project_style():
+        figure = new_figure(height)
+        axes = figure.add_subplot()
+        axes.set_ylim(-0.5, 0.5)
+        few_ticks(axes)
+        before = len(axes.get_yticklabels())
+        place_labels(figure, [])
+        boxes = [label.get_window_extent() for label in axes.get_yticklabels()]
+    assert boxes and all(low.y1 < high.y0 + 0.11 * low.height for low, high in pairwise(boxes))
+    assert height < 40 or len(boxes) == before
+
+
 @pytest.mark.first(2)
 @pytest.mark.parametrize(("last", "begins"), [(None, 1.0), (6.0, 0.6), (10.0, 1.0)])
 def test_leaders_begin_where_the_curves_end(last, begins):
@@ -74,12 +89,56 @@ def test_leaders_begin_where_the_curves_end(last, begins):
         ([0.2] * 8, ["0 … 7"]),
         ([0.5, 0.1, 0.5, 0.5], ["1", "0, 2, +1"]),
         ([0.0, ALIKE, 2 * ALIKE, 1.0], ["0, 1", "2", "3"]),
-        ([np.nan, 0.5], ["1"]),
     ],
 )
 def test_curves_that_end_alike_have_one_label(heights, labels):
     """Ends closer than a line's width are one; a group is never higher than that."""
     assert [joined([str(k) for k in group]) for group in alike(heights)] == labels
+
+
+@pytest.mark.parametrize(
+    ("names", "label"),
+    [
+        (["0,1", "2,3"], "0,1; 2,3"),
+        (["1,0", "1,1", "1,2"], "1,0 … 1,2"),
+        (["0,2", "1,0", "1,1"], "0,2; 1,0; +1"),
+        (["3", "7"], "3, 7"),
+    ],
+)
+def test_indices_of_a_group_are_one_text(names, label):
+    """A row of a matrix is a range as a vector is; indices with commas are told apart."""
+    assert joined(names) == label
+
+
+@pytest.mark.first(3)
+@pytest.mark.parametrize("ends", ["even", "together", "two spots", "random", "shuffled"])
+@pytest.mark.parametrize("height", [19.0, 26.0, 46.0])
+def test_labels_of_twenty_lines_stand_near_their_ends(ends, height):
+    """Each line is in one label; no two labels touch, none is farther from the ends of its lines than the rule says, none is cut off."""
+    random = np.random.default_rng(7)
+    places = {
+        "even": np.linspace(0, 1, 20),
+        "together": 0.5 + 0.005 * np.linspace(-1, 1, 20),
+        "two spots": np.repeat([0.2, 0.21], 10) + 0.01 * random.random(20),
+        "random": random.random(20),
+        "shuffled": random.permutation(np.linspace(0, 1, 20)),
+    }[ends]
+    with project_style():
+        figure = new_figure(height + 7)
+        axes = figure.add_subplot()
+        axes.set(xlim=(0, 1), ylim=(0, 1))
+        place_labels(figure, [end_labels(axes, [str(k) for k in range(20)], places.tolist())])
+        texts = [text for text in axes.texts if text.get_visible()]
+        boxes = sorted((text.get_window_extent() for text in texts), key=lambda box: box.y0)
+        type_height = SMALL / 72 * figure.dpi / axes.get_window_extent().height
+    assert all(low.y0 + SMALL / 72 * figure.dpi <= high.y0 + 1 for low, high in pairwise(boxes))  # a pixel of 400 to the inch
+    assert max(box.x1 for box in boxes) <= figure.bbox.width
+    leaders = [np.asarray(line.get_ydata(), float) for line in axes.lines]
+    assert sorted(y[-2] for y in leaders) == pytest.approx(sorted(places)) and len({y[-1] for y in leaders}) == len(texts)
+    for place in {y[-1] for y in leaders}:
+        group = [y[-2] for y in leaders if y[-1] == place]
+        assert min(group) - 1.6 * type_height <= place <= max(group) + 1.6 * type_height
+    assert ends != "together" or [text.get_text() for text in texts] == ["0 … 19"]
 
 
 @pytest.mark.parametrize(

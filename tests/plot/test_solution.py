@@ -85,14 +85,14 @@ def test_a_page_has_six_panels() -> None:
     assert notes(figure) == ["not shown: U"]
 
 
-@pytest.mark.parametrize(("view", "shape", "strip"), [("Points", (6,), True), ("Matrix", (6, 5), True), ("Lines", (6, 5), False)])
-def test_views_are_the_page(view: str, shape: tuple[int, ...], strip: bool) -> None:
-    """What has a view is drawn, that way, and nothing else."""
+@pytest.mark.parametrize(("view", "shape", "beside"), [("Points", (6,), 1), ("Matrix", (6, 5), 2), ("Lines", (6, 5), 0)])
+def test_views_are_the_page(view: str, shape: tuple[int, ...], beside: int) -> None:
+    """What has a view is drawn, that way, and nothing else: a strip beside it, and of a matrix its norm below it."""
     case = solution({"x": grow(*shape), "y": grow()}, observables={"loss": grow()}, dims={"x": ("i", "a")[: len(shape)]})
     case.attrs = case.attrs | {"views": {"x": view}}
     figure = figure_of_solution(case)
     panels = [axes for axes in figure.axes if not str(axes.get_label()).startswith("<colorbar")]
-    assert len(panels) == 1 + strip and notes(figure) == ["not shown: loss, y"]
+    assert len(panels) == 1 + beside and notes(figure) == ["not shown: loss, y"]
 
 
 def test_points_stand_on_their_circle() -> None:
@@ -156,11 +156,20 @@ def test_a_bundle_names_what_ends_far_apart() -> None:
     ]
 
 
+def test_a_bundle_on_a_logarithmic_axis_names_decades() -> None:
+    """Of sixty components that fall to 1 ... 1e-6 the largest, the smallest and some between are named, not one for all."""
+    paths = 10.0 ** (-T[:, None] / T[-1] * np.linspace(0, 6, 60))
+    axes = figure_of_solution(solution({"D": paths}, dims={"D": ("i",)}, attrs={"views": {"D": "Log"}})).axes[0]
+    names = [text.get_text() for text in axes.texts]
+    assert axes.get_yscale() == "log" and {"0", "59"} < set(names) and len(names) >= 4
+
+
 def test_of_a_matrix_norm_and_singular_values_are_drawn() -> None:
     """3 t and 2 t of a matrix t A with these singular values, in directions of their own, and t sqrt(13); nothing of those that are 0."""
     u, v = (np.linalg.qr(np.random.default_rng(k).normal(size=(n, n)))[0] for k, n in ((0, 6), (1, 5)))
     matrix = 3 * np.outer(u[0], v[0]) + 2 * np.outer(u[1], v[1])
-    axes = figure_of_solution(solution({"V": T[:, None, None] * matrix}, T, dims={"V": ("l", "k")})).axes[0]
+    lines, axes, *_ = figure_of_solution(solution({"V": T[:, None, None] * matrix}, T, dims={"V": ("l", "k")})).axes
+    assert lines.get_title(loc="right") == "30 components" and lines.get_position().y0 > axes.get_position().y1
     curves = [np.asarray(line.get_ydata()) for line in axes.lines if len(np.asarray(line.get_xdata())) == len(T)]
     np.testing.assert_allclose(np.stack(curves), np.outer([np.sqrt(13), 3, 2], T), rtol=1e-12, atol=1e-12)
     assert [text.get_text() for text in axes.texts] == [r"$\sigma_{2}$", r"$\sigma_{1}$", "norm"]
@@ -172,7 +181,7 @@ def test_a_strip_holds_the_matrix_at_its_times() -> None:
         values = grow(8, 5)
         values[-1, 0, 0] += last
         figure = figure_of_solution(solution({"V": values}, dims={"V": ("l", "k")}))
-        axes, bar = figure.axes[1:]
+        axes, bar = figure.axes[2:]
         mesh: Any = axes.collections[0]
         rows = telling_rows(np.ma.masked_invalid(values.reshape(len(T), -1)))
         assert (len(rows), rows[-1]) == (4, len(T) - 1 if last == 0 else len(T) - 2)
