@@ -18,6 +18,7 @@ from odesim.symbolic.parts import Event, Param, all_names, key_indices
 from odesim.symbolic.reductions import at
 from odesim.symbolic.system import System
 from odesim.transforms.events import happens_often, known_times
+from odesim.transforms.modes import hold_conditions
 
 BLOW_UP, END = "blow_up", "the end of the span"
 BLOW_UP_MARGIN = 1e-15
@@ -31,7 +32,7 @@ def rescaled_clock_system(system: System) -> System:
     """The System in the rescaled time s, from 0; its last state `clock` is the time t.
 
     New parameters clock_start and clock_stop: the span in t. New terminal events: the blow-up, and the end of the span.
-    Raises SpecError where no growth rate is declared, and for events that a run stops at.
+    Raises SpecError where no growth rate is declared, for events that a run stops at, and for inputs that it could step over.
     """
     if system.growth is None:
         raise SpecError(
@@ -48,6 +49,12 @@ def rescaled_clock_system(system: System) -> System:
                 f"{system.name}: event {event.name!r} happens at several known times, and the rescaled clock could step over some: take "
                 "the ordinary one"
             )
+    if hold_conditions(replace(system, events=())).kinks:
+        # steps end at times of conditions, which are events of the clock; at kinks and pulses they end in the ordinary clock alone
+        raise SpecError(
+            f"{system.name}: its right-hand side has kinks or pulses in time, as those of a table, and the rescaled clock could step over "
+            "some: take the ordinary one"
+        )
     check_clock_names(system)
     t, start, stop = (Symbol(name, real=True) for name in (CLOCK, START, STOP))
     growth = system.growth.xreplace({time: t})

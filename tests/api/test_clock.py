@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from scipy.special import exp1
-from sympy import Abs, Expr, Interval, Sum, Symbol, cos, exp, oo
+from sympy import Abs, Expr, Interval, Max, Sum, Symbol, cos, exp, oo
 
 import odesim
 from odesim.base.errors import SolveError, SpecError
@@ -270,3 +270,11 @@ def test_a_jump_to_rest_is_no_blow_up():
         "joma.nonlinear", params={"mu": np.array([[10.0], [2.0]])}, initial={"v": [1.0]}, clock="rescaled", span=(0, 1)
     )
     assert [members.attrs["status_names"][k] for k in members.status.values] == ["step_too_small", "ok"]
+
+
+@pytest.mark.parametrize("height", [exp(-((1000 * time - 300) ** 2)), Max(0, 1 - Abs(1000 * time - 300))], ids=["pulse", "kinks"])
+def test_inputs_that_it_could_step_over_are_refused(height: Expr) -> None:
+    """A peak of a thousandth at t = .3: the ordinary clock ends steps in it, and this one knows no such time."""
+    driven = replace(FORMS["y^2"][0], equations={y: y**2 + height})
+    with pytest.raises(SpecError, match=r"kinks or pulses in time, .* could step over some: take the ordinary one"):
+        odesim.integrate(driven, clock="rescaled", span=(0, 1))
