@@ -18,7 +18,7 @@ from odesim.base.arrays import Array
 from odesim.base.datasets import register
 from odesim.base.errors import ParamError, no_such
 from odesim.dynamics.continuation import Curve, Point, Special, branches_at, is_near, walk
-from odesim.dynamics.field import Field, make_field, with_loss
+from odesim.dynamics.field import Field, check_defaults, make_field, with_loss
 from odesim.dynamics.newton import find_root
 from odesim.dynamics.orbits import Orbit, orbit_of
 from odesim.dynamics.rest import Order, observed
@@ -176,10 +176,9 @@ def curve_of(system: System, name: str, span: tuple[float, float], *, method: st
         whole[at] = number
         return {**params, array: whole}
 
-    for end in span:  # its domain and the constraints of the model
-        bind(system, **values, params=bound(end))
+    numbers, moved = (bind(system, **values, params=bound(end)) for end in span)  # its domain and the constraints of the model
+    check_defaults(system, numbers, moved, [array])
     values["params"] = bound(begin)
-    numbers = bind(system, **values)
     plain = make_field(system, numbers, "branches")
     run = integrate(system, **values, method=method, rtol=rtol)
     last = plain.layout.join(run.final)

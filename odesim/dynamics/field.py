@@ -1,7 +1,7 @@
 """A System with numbers as a vector field: right-hand side, exact Jacobian, and what no run changes."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -214,6 +214,17 @@ def independent(rows: Array) -> Array:
         return rows
     _, s, V = np.linalg.svd(rows, full_matrices=False)
     return V[s > 1e-9 * max(s[0], 1e-300)]
+
+
+# Its derivatives hold what a default computes, and so does a branch: both would be those of another model than the runs with new numbers.
+def check_defaults(system: System, numbers: Numbers, moved: Numbers, names: Collection[str]) -> None:
+    """Raises ParamError where another parameter than `names` moves with these by its default."""
+    for name, value in numbers.params.items():
+        if name not in names and not np.array_equal(value, moved.params[name]):
+            raise ParamError(
+                f"{system.name}: the default of {name} is computed from {' or '.join(names)}, which is varied, and derivatives hold it: "
+                f"give {name} a value, or write it into the equations"
+            )
 
 
 def check_noiseless(system: System, what: str) -> None:

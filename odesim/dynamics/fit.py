@@ -24,7 +24,7 @@ from odesim.base.datasets import register
 from odesim.base.errors import FitWarning, OdesimError, ParamError, counted, no_such, value_text
 from odesim.base.options import REST, RunOptions, Values
 from odesim.dynamics.adjoint import Adjoint, adjoint_obstacle
-from odesim.dynamics.field import check_noiseless
+from odesim.dynamics.field import check_defaults, check_noiseless
 from odesim.dynamics.together import Lanes, make_lanes, side_by_side
 from odesim.inputs.arguments import check_arguments, to_names
 from odesim.inputs.bind import bind
@@ -193,6 +193,12 @@ def fit(
     values = bind(system, params=params, initial=initial, **about)
     begin = {name: values.initial[name] if name in system.states else values.params[name] for name in names}
     chosen = free_numbers(system, begin, free if isinstance(free, Mapping) else {})
+    try:
+        aside = {name: v for name, v in chosen.split(chosen.values(chosen.starts(2)[1])).items() if name not in system.states}
+        moved = bind(system, params={**(params or {}), **aside}, initial=initial, **about)
+    except OdesimError:  # a value that the constraints of the model exclude
+        moved = values
+    check_defaults(system, values, moved, names)
     about |= {"sizes": values.sizes, "rtol": rtol, "atol": atol} if not system.discrete else {"sizes": values.sizes}
 
     def run(x: Array, save: Array, **more: Any) -> Solution:

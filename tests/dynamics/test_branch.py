@@ -330,6 +330,7 @@ WRONG: dict[str, tuple[Any, str, tuple[float, float], dict[str, Any], str]] = {
     "name": (PITCHFORK, "q", (-1, 1), {}, "no parameter that is a real number 'q'"),
     "empty": (PITCHFORK, "r", (1, 1), {}, "two different numbers"),
     "domain": ("hopfield.potts", "c", (-1, 4), {}, "outside"),
+    "default": ("particles.density", "beta", (1, 2), {}, "the default of w is computed from beta"),
     "time": (system({x: time * r - x}, {x: 0.0}, r=1.0), "r", (0, 1), {}, "do not depend on t"),
     "no rest": (system({x: 1 + r**2}, {x: 0.0}, r=1.0), "r", (0, 1), {}, "leads to no rest state"),
     "line": (system({x: -r * x * y, y: r * x * y - y}, {x: 0.9, y: 0.1}, r=2.0), "r", (2, 3), {}, "one of a whole line of them"),

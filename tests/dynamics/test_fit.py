@@ -278,7 +278,10 @@ def test_where_data_come_from(cases):
 
 DATA = {"t": T, "x": np.exp(-T)}
 PYTHON = system({x: -k * x}, (rate(k, 1.0),), {x: 1.0}, observables={"seen": lambda t, y, sizes, params: y["x"]})
+# its runs would move a with k, and its derivatives hold it: errors five times too large
+FOLLOWED = system({x: -(k + a) * x}, (rate(k, 0.5), Param(a, lambda sizes, params: 3 * params["k"] ** 3, POSITIVE, "a rate")), {x: 1.0})
 WRONG: dict[str, Any] = {
+    "default": (FOLLOWED, DATA, {"free": ["k"]}, "the default of a is computed from k, which is varied, and derivatives hold it: give a a"),
     "free": (DECAY, DATA, {"free": ["kk"]}, "no parameter or state 'kk' in test.fit; choose from k, x"),
     "nothing": (DECAY, DATA, {"free": []}, "at least one"),
     "column": (DECAY, {"t": T, "z": T}, {"free": ["k"]}, "no state or observable with derivatives 'z' in test.fit; choose from x"),
@@ -314,6 +317,12 @@ WRONG: dict[str, Any] = {
         r"at each of 4 starts of the search ends before the data do: give other values \(--set, --init\), narrower bounds",
     ),
 }
+
+
+def test_a_default_that_is_given_follows_nothing():
+    """The rate k + 1 of exp(-1.7 t)."""
+    found = odesim.fit(FOLLOWED, {"t": T, "x": np.exp(-1.7 * T)}, free=["k"], params={"a": 1.0}, starts=1)
+    assert float(found["value"][0]) == pytest.approx(0.7, rel=1e-6)
 
 
 def test_columns_apart_by_semicolons_are_said(tmp_path):
