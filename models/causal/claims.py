@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement
+from odesim.lab.claims import Claim, Measurement
 from odesim.models.static._causal_claims import BETA, PARENTS, gradient, loss, weighted_sequences
 from odesim.symbolic import Source
 
@@ -64,18 +64,18 @@ CLAIMS = (
         "causal.rivals",
         Source(PAPER, "the first layer", "a parent among equal rivals"),
         "causal.parent_row, 5 to 1280 rivals, D = .231",
-        printed=Statement("a parent among n rivals is found at n/D", rivals, DIGITS + "; 100 rtol; the next order, 2 ln(n)/n"),
+        "a parent among n rivals is found at n/D",
+        rivals,
+        DIGITS + "; 100 rtol; the next order, 2 ln(n)/n",
     ),
     Claim(
         "causal.parents",
         Source(PAPER, "the first layer", "a tree of seven places and a query, beta = .01"),
         "causal.parent_row for the rows of eight places over two states, G by enumeration, to t = 3000",
-        printed=Statement(
-            "attention of each place goes to its parent, row by row",
-            lambda: parents(1.0),
-            "what is left as 1/t at t = 3000; beta; " + DIGITS,
-            when="the mean of the transition matrix is uniform; of states that last, a place finds itself",
-            otherwise=lambda: parents(0.3),
-        ),
+        "attention of each place goes to its parent, row by row",
+        lambda: parents(1.0),
+        "what is left as 1/t at t = 3000; beta; " + DIGITS,
+        when="the mean of the transition matrix is uniform; of states that last, a place finds itself",
+        otherwise=lambda: parents(0.3),
     ),
 )

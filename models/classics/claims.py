@@ -8,7 +8,7 @@ from scipy import stats
 from scipy.special import erf
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, deviation
+from odesim.lab.claims import Claim, Measurement, deviation
 from odesim.symbolic import Source
 
 GOLDT = "goldt2019dynamics"
@@ -86,16 +86,18 @@ COMMITTEE = (
         "classics.committee_errors",
         Source(GOLDT, "eqs. S12 to S32", "numbers of an independent script, which the authors' integrator approaches"),
         "classics.committee, K = M = 2: first layer alone, and both",
-        printed=Statement("the equations give e_g of a plateau and of specialisation", errors, "half a unit of the last digit"),
+        "the equations give e_g of a plateau and of specialisation",
+        errors,
+        "half a unit of the last digit",
         slow=True,
     ),
     Claim(
         "classics.plateau",
         Source("goldt2019dynamics", "Section 2", "after Saad and Solla 1995"),
         "classics.committee, symmetry broken by 1e-3, 1e-4 and 1e-5",
-        printed=Statement(
-            "the plateau lasts in proportion to the logarithm of the first difference", escape, "of the order of the first difference, 1e-3"
-        ),
+        "the plateau lasts in proportion to the logarithm of the first difference",
+        escape,
+        "of the order of the first difference, 1e-3",
         slow=True,
         depends=("classics.committee_errors",),
     ),
@@ -103,11 +105,9 @@ COMMITTEE = (
         "classics.finite_dimensions",
         Source(GOLDT, "Section 2", "N -> infinity"),
         "online learning in N = 100 and 400 dimensions, 32 seeds each, to t = 5",
-        printed=Statement(
-            "e_g of a finite N is that of the equations, with a spread of order N^(-1/2)",
-            finite_dimensions,
-            "three standard errors; the F distribution at .999, which leaves the ratio 1 out",
-        ),
+        "e_g of a finite N is that of the equations, with a spread of order N^(-1/2)",
+        finite_dimensions,
+        "three standard errors; the F distribution at .999, which leaves the ratio 1 out",
         models=("classics.committee",),
         slow=True,
     ),
@@ -165,28 +165,34 @@ CLAIMS = (
         "classics.sigmoids",
         Source(PAPER, "Section 1.3", "two layers"),
         "classics.deep_linear_modes, s = 3, 1.5, .5 from 1e-3",
-        printed=Statement(
-            "a(t) = s exp(2 s t) / (exp(2 s t) - 1 + s / a(0))", sigmoids, "half a unit of the last recorded digit and a bit"
-        ),
+        "a(t) = s exp(2 s t) / (exp(2 s t) - 1 + s / a(0))",
+        sigmoids,
+        "half a unit of the last recorded digit and a bit",
     ),
     Claim(
         "classics.half_times",
         Source(PAPER, "Section 1.3", "two layers"),
         "classics.deep_linear_modes, s = 3, 1.5, .5 from 1e-3",
-        printed=Statement("a mode has half of its strength at ln(s / a(0) - 1) / (2 s)", half_times, "1000 times the relative tolerance"),
+        "a mode has half of its strength at ln(s / a(0) - 1) / (2 s)",
+        half_times,
+        "1000 times the relative tolerance",
         depends=("classics.sigmoids",),
     ),
     Claim(
         "classics.three_layers",
         Source(PAPER, "Section 2", "L layers"),
         "classics.deep_linear from balanced layers in random bases, and classics.deep_linear_modes with L = 3",
-        printed=Statement("each mode obeys da/dt = L a^(2 - 2/L) (s - a)", three_layers, "1000 times the tolerance of both runs"),
+        "each mode obeys da/dt = L a^(2 - 2/L) (s - a)",
+        three_layers,
+        "1000 times the tolerance of both runs",
     ),
     Claim(
         "classics.balance",
         Source(PAPER, "Section 2", "conserved quantities"),
         "classics.deep_linear from random layers",
-        printed=Statement("W2^T W2 - W1 W1^T does not change", balance, "100 times the relative tolerance 1e-10"),
+        "W2^T W2 - W1 W1^T does not change",
+        balance,
+        "100 times the relative tolerance 1e-10",
     ),
     *COMMITTEE,
 )

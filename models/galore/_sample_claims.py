@@ -94,12 +94,10 @@ FEW = (
         "galore.null_space",
         Source(PAPER, "corollary of Lemma 3.3", "wording recalled"),
         "galore.parametric_gradient, m = 6, n = 10, N = 8, each C of rank one",
-        printed=Statement(
-            "with N' < n inputs the rank of G is bounded by that of its part in the null space of S, n - N'",
-            null_space,
-            "none: that part is 0, and bounds nothing",
-            fails=True,
-        ),
+        "with N' < n inputs the rank of G is bounded by that of its part in the null space of S, n - N'",
+        null_space,
+        "none: that part is 0, and bounds nothing",
+        fails=True,
         corrected=Statement(
             "G tends to the mode of the smallest positive eigenvalue of S",
             smallest_positive,
@@ -110,11 +108,9 @@ FEW = (
         "galore.late_modes",
         Source(PAPER, "corollary of Lemma 3.3", "wording recalled"),
         "galore.parametric_gradient, m = 6, n = 10, N = 8, each C of rank one, to t = 1e4 by the modes of S",
-        printed=Statement(
-            "the stable rank of G tends to that of the slowest mode, while its rank stays that of the start",
-            late_modes,
-            "1e4 times the relative tolerance 1e-10 of the run; the modes above the slowest are below 1e-3 by t = 1e4",
-        ),
+        "the stable rank of G tends to that of the slowest mode, while its rank stays that of the start",
+        late_modes,
+        "1e4 times the relative tolerance 1e-10 of the run; the modes above the slowest are below 1e-3 by t = 1e4",
         depends=("galore.exponential",),
     ),
 )
@@ -180,11 +176,9 @@ DRAWN = (
         "galore.draws",
         Source(PAPER, "Lemma 3.3, Theorem 3.8 and Algorithm 1", "ten numbers of single draws by an independent program, seeds not kept"),
         "200 draws of each problem: normal factors, B and C their squares, or C of rank one; these laws are ours",
-        printed=Statement(
-            "recorded numbers of single draws are such as other draws have",
-            shares,
-            "none: .5 % to both sides for each of ten numbers, 5 % for all",
-        ),
+        "recorded numbers of single draws are such as other draws have",
+        shares,
+        "none: .5 % to both sides for each of ten numbers, 5 % for all",
         models=("galore.parametric_gradient",),
     ),
 )
@@ -231,11 +225,9 @@ STIFF = (
         "galore.stiffness",
         Source(PAPER, "Theorem 3.2 and Lemma 3.3", "their rates; quantiles by independent programs"),
         "eigenvalues of S for random B (4, 4) and C (5, 5), squares of normal matrices: 1500 draws of six samples, 5000 of one",
-        printed=Statement(
-            "lambda_max / lambda_1 has the median 20 for six samples; 3.4e4 for one, with 2.2e7 at 95 %",
-            stiff,
-            "four standard errors of a rank, of ours and of 200 draws of the other program; half a digit",
-        ),
+        "lambda_max / lambda_1 has the median 20 for six samples; 3.4e4 for one, with 2.2e7 at 95 %",
+        stiff,
+        "four standard errors of a rank, of ours and of 200 draws of the other program; half a digit",
         models=("galore.parametric_gradient",),
     ),
 )

@@ -214,17 +214,18 @@ DECODING = (
         "gibbs.unmask_error",
         Source(PAPER, "talk: decoding in T steps", "nothing is revised"),
         "gibbs.unmask: all blocks of a random law of four tokens; eight signs; six signs in a field",
-        printed=Statement(
-            "in T blocks E KL(p | law) is the left Riemann error of eta(m), the entropy that one token more has",
-            unmask_error,
-            "rounding; " + DIGITS,
-        ),
+        "in T blocks E KL(p | law) is the left Riemann error of eta(m), the entropy that one token more has",
+        unmask_error,
+        "rounding; " + DIGITS,
     ),
     Claim(
         "gibbs.revision",
         Source("ghazvininejad2019mask", "Section 3.1", "read as a sampler: masks uniform, tokens drawn and not the likeliest"),
         "gibbs.mask_predict, eight signs, J = .1 and .3, T = 1, 2, 4, 8",
-        printed=Statement("with revision and a step for each token it samples p", lambda: revision(True), "rounding", fails=True),
+        "with revision and a step for each token it samples p",
+        lambda: revision(True),
+        "rounding",
+        fails=True,
         corrected=Statement(
             "TV falls with T and does not reach 0 at T = n, where decoding without revision does",
             lambda: revision(False),
@@ -236,9 +237,10 @@ DECODING = (
         "gibbs.all_at_once",
         Source(PAPER, "talk: decoding in parallel", "the law at rest of neurons all at once (Little 1974, Peretto 1984)"),
         "gibbs.mask_predict:SYNCHRONOUS, eight signs, J = .1, to step 40; four signs in a field",
-        printed=Statement(
-            "redrawing all tokens given all others, again and again, samples p", lambda: at_once("p"), "a fast chain", fails=True
-        ),
+        "redrawing all tokens given all others, again and again, samples p",
+        lambda: at_once("p"),
+        "a fast chain",
+        fails=True,
         corrected=Statement(
             "it samples exp(h sum_j x_j) prod_j 2 cosh(h + J sum_(i != j) x_i) over its sum", lambda: at_once("own"), "rounding; " + DIGITS
         ),
@@ -247,32 +249,26 @@ DECODING = (
         "gibbs.stutter",
         Source(PAPER, "talk: walking walking", "a word that stands at one of n places"),
         "gibbs.unmask, eight places, T = 1, 2, 4, 8",
-        printed=Statement(
-            "drawn in blocks, a word that stands once is said once, twice or not at all: at T = 1 1/e, 1 - 2/e and 1/e for many places",
-            stutter,
-            "100 times the probability of other sequences; " + DIGITS + "; 1/n",
-        ),
+        "drawn in blocks, a word that stands once is said once, twice or not at all: at T = 1 1/e, 1 - 2/e and 1/e for many places",
+        stutter,
+        "100 times the probability of other sequences; " + DIGITS + "; 1/n",
     ),
     Claim(
         "gibbs.chosen_masks",
         Source("ghazvininejad2019mask", "Section 3.1", "the least sure tokens are masked; tokens drawn"),
         "gibbs.master with masks that depend on the sequence, six signs, J = .3, h = .1",
-        printed=Statement(
-            "redraws of the least sure tokens keep p; they make the chain slower",
-            lambda: chosen_masks(True),
-            "100 rtol; " + DIGITS,
-            when="the draw knows how masks are chosen: from p(x) P(S | x); else TV at rest is .26 to .42",
-            otherwise=lambda: chosen_masks(False),
-        ),
+        "redraws of the least sure tokens keep p; they make the chain slower",
+        lambda: chosen_masks(True),
+        "100 rtol; " + DIGITS,
+        when="the draw knows how masks are chosen: from p(x) P(S | x); else TV at rest is .26 to .42",
+        otherwise=lambda: chosen_masks(False),
     ),
     Claim(
         "gibbs.dependent_masks",
         Source(PAPER, "Theorem 2", "talk: which tokens to mask together"),
         "gibbs.master, three pairs of signs, masks of pairs beside uniform ones, to t = 20",
-        printed=Statement(
-            "masking tokens together that depend on each other makes the chain of three pairs up to five times faster",
-            dependent_masks,
-            DIGITS + "; 100 rtol",
-        ),
+        "masking tokens together that depend on each other makes the chain of three pairs up to five times faster",
+        dependent_masks,
+        DIGITS + "; 100 rtol",
     ),
 )

@@ -10,7 +10,7 @@ from scipy.linalg import expm
 from scipy.optimize import brentq
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, deviation
+from odesim.lab.claims import Claim, Measurement, deviation
 from odesim.models.gibbs._kernels import exact, gap, length, lumped
 from odesim.models.gibbs._laws import dirichlet, equal_pairs, two_points
 from odesim.models.gibbs.lumped import curie_weiss, mixture, target
@@ -184,66 +184,70 @@ SPECTRA = (
         "gibbs.redraws",
         Source(PAPER, "k-Gibbs sampler", "talk"),
         "P_k of three laws, all k",
-        printed=Statement("P_k is a mean of projections: reversible, with eigenvalues from 0 to 1", reversible, "rounding"),
+        "P_k is a mean of projections: reversible, with eigenvalues from 0 to 1",
+        reversible,
+        "rounding",
         models=("gibbs.master",),
     ),
     Claim(
         "gibbs.closed_spectra",
         Source(PAPER, "k-Gibbs sampler", "in closed form"),
         "P_k of independent tokens, of two signs, of laws without order",
-        printed=Statement(
-            "gap_k = k/n of independent tokens; two signs: gap_1 = (1 - |rho|)/2; without order: gap_(n-1) = (n-1)(1-rho)/n",
-            closed_spectra,
-            "rounding; " + DIGITS,
-        ),
+        "gap_k = k/n of independent tokens; two signs: gap_1 = (1 - |rho|)/2; without order: gap_(n-1) = (n-1)(1-rho)/n",
+        closed_spectra,
+        "rounding; " + DIGITS,
         models=("gibbs.master", "gibbs.lumped"),
     ),
     Claim(
         "gibbs.lumping",
         Source(PAPER, "k-Gibbs sampler", "laws without order"),
         "gibbs.master and gibbs.lumped, six signs, k = 1 and 3",
-        printed=Statement("for laws without order the number of ones is a chain of its own, with the same gap", lumping, "10 rtol"),
+        "for laws without order the number of ones is a chain of its own, with the same gap",
+        lumping,
+        "10 rtol",
     ),
     Claim(
         "gibbs.mixing_times",
         Source(PAPER, "Theorem 1", "talk: mixing time and gap"),
         "gibbs.lumped, Curie-Weiss, n = 30",
-        printed=Statement("ln 2 / gap <= mixing time <= ln(4 / min p) / gap", mixing_times, "relative, " + DIGITS),
+        "ln 2 / gap <= mixing time <= ln(4 / min p) / gap",
+        mixing_times,
+        "relative, " + DIGITS,
         depends=("gibbs.redraws",),
     ),
     Claim(
         "gibbs.late_rate",
         Source(PAPER, "Theorem 1", "talk: mixing and gap"),
         "gibbs.master, six signs, J = .3, k = 1",
-        printed=Statement("the total variation to the target falls at the rate of the gap", late_rate, DIGITS + "; the run's error"),
+        "the total variation to the target falls at the rate of the gap",
+        late_rate,
+        DIGITS + "; the run's error",
         depends=("gibbs.redraws",),
     ),
     Claim(
         "gibbs.strong_correlations",
         Source(PAPER, "Theorem 3", "talk: strong correlations"),
         "gibbs.lumped, Curie-Weiss, n = 16 to 128, and mixtures, n = 20",
-        printed=Statement(
-            "with strong correlations the gap falls exponentially in n, masking half of the tokens too; with weak ones it is (1 - b)/n",
-            strong_correlations,
-            "relative, " + DIGITS + "; 2 % of (1 - b)/n at n = 128",
-        ),
+        "with strong correlations the gap falls exponentially in n, masking half of the tokens too; with weak ones it is (1 - b)/n",
+        strong_correlations,
+        "relative, " + DIGITS + "; 2 % of (1 - b)/n at n = 128",
     ),
     Claim(
         "gibbs.two_points",
         Source(PAPER, "Theorem 3", "talk: two modes far apart"),
         "P_k of a law of two sequences and a uniform rest, n = 6",
-        printed=Statement("a mode is left at the rate b / (a + b) of its weights", two_point_gaps, DIGITS),
+        "a mode is left at the rate b / (a + b) of its weights",
+        two_point_gaps,
+        DIGITS,
         models=("gibbs.master",),
     ),
     Claim(
         "gibbs.parallel_decoding",
         Source(PAPER, "Theorem 3", "talk: parallel decoding"),
         "gibbs.parallel to t = 8000: two, four and six signs, all k",
-        printed=Statement(
-            "a decoder that draws k > 1 masked tokens independently ends at another law, for two signs |rho|/2 from the target",
-            parallel_decoding,
-            DIGITS + " and as much; the run's error",
-        ),
+        "a decoder that draws k > 1 masked tokens independently ends at another law, for two signs |rho|/2 from the target",
+        parallel_decoding,
+        DIGITS + " and as much; the run's error",
         slow=True,
     ),
 )

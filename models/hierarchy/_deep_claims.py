@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, deviation
+from odesim.lab.claims import Claim, Measurement, deviation
 from odesim.models.hierarchy.multilayer import VARIANTS
 from odesim.symbolic import Source, descent
 
@@ -99,11 +99,9 @@ DEEP = (
             PAPER, "Section 5 and Table 1", "three layers of nodes on the hierarchies of the table; the numbers by an independent program"
         ),
         "descent on hierarchy.multilayer:THREE by steps of .02, width 400, eleven hierarchies to t = 6, four of them to t = 30",
-        printed=Statement(
-            "from weights of order 1 the loss falls to its least value, .075 at t = 6 and .0495 at t = 30, and latents are found no better",
-            wide,
-            "four standard errors of a difference of means, of five or three and of three; a fifth of that at t = 30; .05 and .01 are ours",
-        ),
+        "from weights of order 1 the loss falls to its least value, .075 at t = 6 and .0495 at t = 30, and latents are found no better",
+        wide,
+        "four standard errors of a difference of means, of five or three and of three; a fifth of that at t = 30; .05 and .01 are ours",
         slow=True,
     ),
 )
@@ -157,11 +155,9 @@ NODES = (
         "hierarchy.nodes",
         Source(PAPER, "Section 5 and Table 1", "layers of nodes on the hierarchies of the table; the numbers by an independent program"),
         "the task hierarchy_layers, relu, width 100, eight hierarchies each, to t = 400 and 800",
-        printed=Statement(
-            "from small weights the first layer finds its latents better and the second loses its own",
-            nodes,
-            "four standard errors of the difference of a mean of eight seeds and of one seed; a digit",
-        ),
+        "from small weights the first layer finds its latents better and the second loses its own",
+        nodes,
+        "four standard errors of the difference of a mean of eight seeds and of one seed; a digit",
         models=("hierarchy.multilayer",),
         slow=True,
     ),

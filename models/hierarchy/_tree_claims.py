@@ -108,12 +108,10 @@ TREES = (
         "hierarchy.heights",
         Source(PAPER, "Theorem 5", "exact, with the root by its classes"),
         "hierarchy.occurrence, ten classes, N = 2, L = 4, rho = .9",
-        printed=Statement(
-            "P[l | m] = 1 - (1 - rho^2H) / (2 (1 - rho^(L-1) rho0)) at every height, the root too",
-            mean_root,
-            "a standard error of 2e6 sequences is 7e-4",
-            fails=True,
-        ),
+        "P[l | m] = 1 - (1 - rho^2H) / (2 (1 - rho^(L-1) rho0)) at every height, the root too",
+        mean_root,
+        "a standard error of 2e6 sequences is 7e-4",
+        fails=True,
         corrected=Statement(
             "so below the root, with rho0 = 2 P[y = 0] - 1; at the root by its classes",
             heights,
@@ -124,9 +122,10 @@ TREES = (
         "hierarchy.polarity",
         Source(PAPER, "Theorem 5", "its rho0, as recalled"),
         "the formula alone, N = 2, L = 4, rho = .9, beside sampled sequences",
-        printed=Statement(
-            "rho0 is P[y = 0] of a child of the root", lambda: polarity(0.9), "three standard errors of 2e6 sequences", fails=True
-        ),
+        "rho0 is P[y = 0] of a child of the root",
+        lambda: polarity(0.9),
+        "three standard errors of 2e6 sequences",
+        fails=True,
         corrected=Statement("rho0 is its mean polarity, 2 P[y = 0] - 1", lambda: polarity(0.8), "three standard errors of 2e6 sequences"),
         models=("hierarchy.occurrence",),
     ),
@@ -134,38 +133,32 @@ TREES = (
         "hierarchy.leaves",
         Source(PAPER, "Theorems 4 and 5 together", "tokens of one height are alike"),
         "hierarchy.grouped, N = 2, L = 5, beside joma.nonlinear_softmax for each leaf, to t = 50",
-        printed=Statement(
-            "attention depends on the height of the common ancestor alone: L - 1 numbers are the whole tree",
-            leaf_by_leaf,
-            "100 times the relative tolerance 1e-10 of both runs",
-        ),
+        "attention depends on the height of the common ancestor alone: L - 1 numbers are the whole tree",
+        leaf_by_leaf,
+        "100 times the relative tolerance 1e-10 of both runs",
     ),
     Claim(
         "hierarchy.depth",
         Source(PAPER, "Section 5", "deep and shallow trees, as on the slides of a talk; the times by an independent script"),
         "hierarchy.grouped, L = 2 ... 8, rho = rho0 = .95, kappa = 3",
-        printed=Statement(
-            "with more latent layers near tokens are more often together, far ones less often, and these are learned later",
-            deep_and_shallow,
-            "digits of the table; times read off a grid of 0.1",
-        ),
+        "with more latent layers near tokens are more often together, far ones less often, and these are learned later",
+        deep_and_shallow,
+        "digits of the table; times read off a grid of 0.1",
     ),
     Claim(
         "hierarchy.gates",
         Source(PAPER, "Section 5", "layers of a mean field"),
         "hierarchy.gated, N = 2, L = 4, rho = rho0 = .95, kappa = 3",
-        printed=Statement(
-            "each layer tells its latents apart less well than the one below", gated_numbers, "half a unit of the last digit"
-        ),
+        "each layer tells its latents apart less well than the one below",
+        gated_numbers,
+        "half a unit of the last digit",
     ),
     Claim(
         "hierarchy.dip",
         Source(PAPER, "Section 5", "sparse attention, then spread"),
         "hierarchy.gated, L = 6",
-        printed=Statement(
-            "the correlation of a layer with its latents falls while attention is sparse, then recovers",
-            dip,
-            "half a unit of the last digit",
-        ),
+        "the correlation of a layer with its latents falls while attention is sparse, then recovers",
+        dip,
+        "half a unit of the last digit",
     ),
 )

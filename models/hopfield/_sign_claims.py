@@ -138,22 +138,18 @@ SIGNS = (
         "hopfield.signs_of_one_update",
         Source("hopfield1982neural", "capacity", "normal noise of the other patterns"),
         "hopfield.classical, one step of all neurons from each pattern, d = 500, four memories",
-        printed=Statement(
-            "a sign is wrong after one update with probability erfc(sqrt(d / 2N)) / 2",
-            classical_errors,
-            "four standard errors of 490 and 2,500 wrong signs; half a unit of the last digit",
-        ),
+        "a sign is wrong after one update with probability erfc(sqrt(d / 2N)) / 2",
+        classical_errors,
+        "four standard errors of 490 and 2,500 wrong signs; half a unit of the last digit",
         slow=True,
     ),
     Claim(
         "hopfield.exact_recall",
         Source("mceliece1987capacity", "Section 1", "one update of all neurons from a pattern"),
         "hopfield.classical, one step, d = 128: 40 memories of 13 patterns and 40 of 7; the count of signs to d = 8192",
-        printed=Statement(
-            "N = d / (2 ln d): a given pattern is kept without an error; N = d / (4 ln d): all of them are",
-            exact_recall,
-            "four standard errors of a count; a tenth and a hundredth of a sign, which fall as 1 / sqrt(ln d)",
-        ),
+        "N = d / (2 ln d): a given pattern is kept without an error; N = d / (4 ln d): all of them are",
+        exact_recall,
+        "four standard errors of a count; a tenth and a hundredth of a sign, which fall as 1 / sqrt(ln d)",
         slow=True,
         depends=("hopfield.signs_of_one_update",),
     ),
@@ -161,9 +157,10 @@ SIGNS = (
         "hopfield.load",
         Source("hopfield1982neural", "capacity", "about .15 d; statistical mechanics by Amit, Gutfreund and Sompolinsky 1985"),
         "hopfield.classical, fifty neurons at a time, 20 rounds, d = 1000, four patterns of each of 4 or 12 memories",
-        printed=Statement(
-            "N = .15 d random patterns are kept, with few errors", few_errors, "overlaps of .97 and more count as few errors", fails=True
-        ),
+        "N = .15 d random patterns are kept, with few errors",
+        few_errors,
+        "overlaps of .97 and more count as few errors",
+        fails=True,
         corrected=Statement(
             "they are up to .138 d, with the overlap erf(y), y (sqrt(2 N/d) + 2 exp(-y^2) / sqrt(pi)) = erf(y)",
             below_and_beyond,
@@ -175,22 +172,18 @@ SIGNS = (
         "hopfield.dense_capacity",
         Source("krotov2016dense", "eq. 5"),
         "hopfield.dense, one step of all neurons from each pattern",
-        printed=Statement(
-            "a sign is wrong with probability erfc(sqrt(d^(m-1) / (2 N (2m-3)!!))) / 2",
-            dense_errors,
-            "three standard errors of 2,800 wrong signs and the correction of order 1/d; half a digit",
-        ),
+        "a sign is wrong with probability erfc(sqrt(d^(m-1) / (2 N (2m-3)!!))) / 2",
+        dense_errors,
+        "three standard errors of 2,800 wrong signs and the correction of order 1/d; half a digit",
         slow=True,
     ),
     Claim(
         "hopfield.fast_memory_neurons",
         Source("krotov2021large", "Section 3", "tau_h -> 0"),
         "hopfield.two_layer beside hopfield.modern, tau_h from .1 to .001",
-        printed=Statement(
-            "with fast memory neurons two layers are the modern memory, but for tau_h D, D' = (J - 1) D - J v'",
-            fast_neurons,
-            "the next order: tau_h, as v changes in times of order 1",
-        ),
+        "with fast memory neurons two layers are the modern memory, but for tau_h D, D' = (J - 1) D - J v'",
+        fast_neurons,
+        "the next order: tau_h, as v changes in times of order 1",
     ),
 )
 
@@ -235,11 +228,9 @@ EXPONENTIAL = (
         "hopfield.exponential_capacity",
         Source("demircigil2017model", "exponential interactions", "exp(a d) patterns, a < ln(2) / 2, as d grows"),
         "hopfield.dense:EXPONENTIAL, one step of all neurons, d = 10 to 22, exp(.25 d) to exp(.55 d) patterns",
-        printed=Statement(
-            "exp(a d) patterns are kept: the share of wrong signs falls with d, here also above a = ln(2) / 2 = .347",
-            table,
-            "four standard errors, of memories and of the signs that are read",
-        ),
+        "exp(a d) patterns are kept: the share of wrong signs falls with d, here also above a = ln(2) / 2 = .347",
+        table,
+        "four standard errors, of memories and of the signs that are read",
         slow=True,
     ),
 )

@@ -10,7 +10,7 @@ from scipy.spatial.distance import pdist
 from scipy.special import lambertw, softmax
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, deviation
+from odesim.lab.claims import Claim, Measurement, deviation
 from odesim.models.hopfield._sign_claims import EXPONENTIAL, SIGNS
 from odesim.symbolic import Source
 
@@ -102,31 +102,25 @@ REST = (
         "hopfield.gradient",
         Source(PAPER, "eq. 2"),
         "hopfield.modern, its energy by differences of 1e-5 and along .002 of time, d = 6, N = 9, beta = .8, tau = 1.3, three draws",
-        printed=Statement(
-            "the flow is that down the energy: grad E = xi - X p, tau dE/dt = -|xi - X p|^2",
-            gradient,
-            "rounding of the energy over 1e-5, the square of 1e-5; ten times the square of .001",
-        ),
+        "the flow is that down the energy: grad E = xi - X p, tau dE/dt = -|xi - X p|^2",
+        gradient,
+        "rounding of the energy over 1e-5, the square of 1e-5; ten times the square of .001",
     ),
     Claim(
         "hopfield.derivative",
         Source(PAPER, "eq. 3", "the derivative of an update; the bound by the diameter D is ours"),
         "hopfield.update by differences of 1e-5, d = 6, N = 9, beta = .8, three draws, and two patterns",
-        printed=Statement(
-            "J = beta X (diag p - p p^T) X^T has eigenvalues from 0 to beta D^2 / 4 <= 2 beta M^2: the flow has none below -1",
-            derivative,
-            "the square of the step 1e-5, and rounding over it",
-        ),
+        "J = beta X (diag p - p p^T) X^T has eigenvalues from 0 to beta D^2 / 4 <= 2 beta M^2: the flow has none below -1",
+        derivative,
+        "the square of the step 1e-5, and rounding over it",
     ),
     Claim(
         "hopfield.metastable",
         Source(PAPER, "eq. 3", "metastable states; groups of patterns with orthogonal parts"),
         "hopfield.modern with two groups of four patterns, from their average and from one of them, beta = 1",
-        printed=Statement(
-            "the average of m patterns that are close, and far from the rest, is stable for c < m, one of them from c_s of m on",
-            metastable,
-            "exp(-18) of the other group times what it pulls; the square of 1e-4",
-        ),
+        "the average of m patterns that are close, and far from the rest, is stable for c < m, one of them from c_s of m on",
+        metastable,
+        "exp(-18) of the other group times what it pulls; the square of 1e-4",
         depends=("hopfield.one_pattern",),
     ),
 )
@@ -263,73 +257,67 @@ CLAIMS = (
         "hopfield.attention",
         Source(PAPER, "eq. 3"),
         "three queries and seven patterns, by hopfield.update and by one Euler step of hopfield.modern",
-        printed=Statement("one update is attention: softmax(Q K^T / sqrt(d_k)) V with V = K W_V", attention, ROUNDING),
+        "one update is attention: softmax(Q K^T / sqrt(d_k)) V with V = K W_V",
+        attention,
+        ROUNDING,
     ),
     Claim(
         "hopfield.energy_bounds",
         Source(PAPER, "eq. 2"),
         "hopfield.modern from |xi| = M, d = 6, N = 9, beta = .8, three draws",
-        printed=Statement(
-            "0 <= E <= 2 M^2, and E falls", bounds, "none for the bounds; 10 times rtol for the fall; 1 % for Simpson's rule"
-        ),
+        "0 <= E <= 2 M^2, and E falls",
+        bounds,
+        "none for the bounds; 10 times rtol for the fall; 1 % for Simpson's rule",
     ),
     Claim(
         "hopfield.pitchfork",
         Source(PAPER, "eq. 3", "two patterns"),
         "hopfield.two_patterns to t = 300",
-        printed=Statement(
-            "the state is the average of two patterns for beta |x1 - x2|^2/4 < 1, else u = tanh(c u)",
-            pitchfork,
-            "half a unit of the last recorded digit; the absolute tolerance of the run",
-        ),
+        "the state is the average of two patterns for beta |x1 - x2|^2/4 < 1, else u = tanh(c u)",
+        pitchfork,
+        "half a unit of the last recorded digit; the absolute tolerance of the run",
     ),
     Claim(
         "hopfield.one_pattern",
         Source(PAPER, "eq. 3", "orthogonal patterns"),
         "hopfield.potts from one pattern to t = 400, N = 3 to 16",
-        printed=Statement(
-            "a state near one pattern exists from c_s on, the minimum over a of log((N-1)a/(1-a)) / (a - (1-a)/(N-1))",
-            one_pattern,
-            "half a unit of the last recorded digit; a hundredth below c_s the rest is left at a rate of .01 or more",
-        ),
+        "a state near one pattern exists from c_s on, the minimum over a of log((N-1)a/(1-a)) / (a - (1-a)/(N-1))",
+        one_pattern,
+        "half a unit of the last recorded digit; a hundredth below c_s the rest is left at a rate of .01 or more",
     ),
     Claim(
         "hopfield.average",
         Source(PAPER, "eq. 3", "orthogonal patterns"),
         "hopfield.potts near the average, N = 8, c = 7.9 and 8.1",
-        printed=Statement("the average of all patterns is stable if and only if c < N: rate c/N - 1", average, "the square of 1e-6"),
+        "the average of all patterns is stable if and only if c < N: rate c/N - 1",
+        average,
+        "the square of 1e-6",
     ),
     Claim(
         "hopfield.equal_energy",
         Source(PAPER, "eq. 3", "orthogonal patterns"),
         "hopfield.potts at rest and from near rest to t = 200, N = 3 to 16",
-        printed=Statement(
-            "one pattern and the average have equal energy at c = 2 (N-1) log(N-1) / (N-2), with overlap (N-1)/N; the flow ends in both",
-            equal_energy,
-            "rounding; what is left of a start at t = 200",
-        ),
+        "one pattern and the average have equal energy at c = 2 (N-1) log(N-1) / (N-2), with overlap (N-1)/N; the flow ends in both",
+        equal_energy,
+        "rounding; what is left of a start at t = 200",
         depends=("hopfield.one_pattern", "hopfield.average"),
     ),
     Claim(
         "hopfield.capacity",
         Source(PAPER, "Theorem 3"),
         "the constants of the theorem by Lambert's W",
-        printed=Statement(
-            "N >= sqrt(p) c^((d-1)/4) patterns, c = b / W0(exp(a + log b)): 3.1546 and 1.3718",
-            constants,
-            "half a unit of the last digit, a unit where the paper cuts it off",
-        ),
+        "N >= sqrt(p) c^((d-1)/4) patterns, c = b / W0(exp(a + log b)): 3.1546 and 1.3718",
+        constants,
+        "half a unit of the last digit, a unit where the paper cuts it off",
         models=("hopfield.update",),
     ),
     Claim(
         "hopfield.one_update",
         Source(PAPER, "Theorem 5"),
         "one update of 150 random memories, d = 20, N = 50, beta = 1",
-        printed=Statement(
-            "|f(xi) - x| <= 2 (N-1) M exp(-beta (Delta - 2 max(|xi - x|, |x* - x|) M))",
-            one_update,
-            "none: it is a bound; half a unit of the last recorded digit",
-        ),
+        "|f(xi) - x| <= 2 (N-1) M exp(-beta (Delta - 2 max(|xi - x|, |x* - x|) M))",
+        one_update,
+        "none: it is a bound; half a unit of the last recorded digit",
         models=("hopfield.update",),
     ),
     *REST,

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import erf, lambertw
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, deviation
+from odesim.lab.claims import Claim, Measurement, deviation
 from odesim.symbolic import Source
 
 FINE: dict[str, Any] = {"rtol": 1e-9, "atol": 1e-13}
@@ -124,70 +124,58 @@ TOKENS = (
         "in_context.bigram",
         Source(MARKOV, "Abstract", "small starts"),
         "in_context.markov and in_context.markov_bias from e = .1, w = .1 and -.1, p = .2, q = .3",
-        printed=Statement(
-            "small weights of one layer learn the bigram",
-            partial(bigram, 0.2, 0.3),
-            "1000 times the tolerance of a run",
-            "p + q < 1; for p + q > 1, as p = .5, q = .8, they stay at the unigram",
-            partial(bigram, 0.5, 0.8),
-        ),
+        "small weights of one layer learn the bigram",
+        partial(bigram, 0.2, 0.3),
+        "1000 times the tolerance of a run",
+        when="p + q < 1; for p + q > 1, as p = .5, q = .8, they stay at the unigram",
+        otherwise=partial(bigram, 0.5, 0.8),
     ),
     Claim(
         "in_context.bad_minima",
         Source(MARKOV, "Abstract", "local minima"),
         "in_context.markov, p = .2, q = .3, from w = -1",
-        printed=Statement(
-            "starts with w < -1/sqrt(2) end at the unigram, e = 0, a local minimum",
-            partial(trapped, ((0.3, -1.0), (0.1, -1.2))),
-            "1000 times the tolerance of a run",
-            "e^2 - w^2 + ln |w| < -(1 + ln 2) / 2 as well; from (.5, -1), where it is -.75, the bigram is learned",
-            partial(trapped, ((0.5, -1.0),)),
-        ),
+        "starts with w < -1/sqrt(2) end at the unigram, e = 0, a local minimum",
+        partial(trapped, ((0.3, -1.0), (0.1, -1.2))),
+        "1000 times the tolerance of a run",
+        when="e^2 - w^2 + ln |w| < -(1 + ln 2) / 2 as well; from (.5, -1), where it is -.75, the bigram is learned",
+        otherwise=partial(trapped, ((0.5, -1.0),)),
     ),
     Claim(
         "in_context.energy",
         Source(MARKOV, "Abstract", "gradient flow of embedding and attention"),
         "in_context.markov and in_context.markov_bias from (.1, .1)",
-        printed=Statement(
-            "gradient flow keeps e^2 - w^2 - sign(w) ln |w|",
-            partial(energy, "in_context.markov"),
-            "1000 times the tolerance of a run",
-            "the bias is at its optimum; while it learns the energy changes by .479",
-            partial(energy, "in_context.markov_bias"),
-        ),
+        "gradient flow keeps e^2 - w^2 - sign(w) ln |w|",
+        partial(energy, "in_context.markov"),
+        "1000 times the tolerance of a run",
+        when="the bias is at its optimum; while it learns the energy changes by .479",
+        otherwise=partial(energy, "in_context.markov_bias"),
     ),
     Claim(
         "in_context.trained_chain",
         Source(MARKOV, "Abstract", "small starts, by SGD on drawn pairs"),
         "the task binary_chain, rate .05, batches of 256, 16 seeds, p = .2, q = .3, beside in_context.markov_bias",
-        printed=Statement(
-            "from small weights SGD learns the bigram",
-            partial(trained_chain, 0.2, 0.3),
-            "four standard errors of 16 seeds; noise of batches keeps the loss 1e-4 above",
-            "p + q < 1; for p = .5, q = .8 it stays at the unigram",
-            partial(trained_chain, 0.5, 0.8),
-        ),
+        "from small weights SGD learns the bigram",
+        partial(trained_chain, 0.2, 0.3),
+        "four standard errors of 16 seeds; noise of batches keeps the loss 1e-4 above",
+        when="p + q < 1; for p = .5, q = .8 it stays at the unigram",
+        otherwise=partial(trained_chain, 0.5, 0.8),
         depends=("in_context.bigram",),
     ),
     Claim(
         "in_context.trained_location",
         Source("marion2025attention", "Abstract", "projected gradient descent, by SGD on drawn inputs"),
         "the task single_location, 80 dimensions, rate .002, batches of 32, four seeds, beside in_context.single_location",
-        printed=Statement(
-            "trained attention goes the way of the two overlaps, in the mean",
-            trained_location,
-            "four standard errors of four seeds; of the flow half a digit",
-        ),
+        "trained attention goes the way of the two overlaps, in the mean",
+        trained_location,
+        "four standard errors of four seeds; of the flow half a digit",
         depends=("in_context.manifold",),
     ),
     Claim(
         "in_context.manifold",
         Source("marion2025attention", "Abstract", "projected gradient descent"),
         "in_context.single_location, d = 400; all weights for d = 80 by steps of .02 to t = 4",
-        printed=Statement(
-            "descent keeps k.v = k.v* = v.k* = 0, and finds k*, v*, or both with the other sign",
-            manifold,
-            "steps of .02, to first order; the limit is reached slowly, as erf is flat there",
-        ),
+        "descent keeps k.v = k.v* = v.k* = 0, and finds k*, v*, or both with the other sign",
+        manifold,
+        "steps of .02, to first order; the limit is reached slowly, as erf is flat there",
     ),
 )

@@ -9,7 +9,7 @@ import numpy as np
 from sympy import Integer, Symbol, log
 
 import odesim
-from odesim.lab.claims import Claim, Mark, Measurement, Statement
+from odesim.lab.claims import Claim, Mark, Measurement
 from odesim.models.induction.stages import stages
 from odesim.symbolic import Source
 
@@ -138,20 +138,20 @@ CLAIMS = (
         "induction.reduction",
         Source(PAPER, "Section 4", "two layers of attention, one occurrence"),
         "induction.stages:MATRIX beside all 360 sequences of four of six tokens",
-        printed=Statement("from P, W_2, W_3 of three directions the flow stays on them", reduction, "steps of 1e-4 and 1e-5"),
+        "from P, W_2, W_3 of three directions the flow stays on them",
+        reduction,
+        "steps of 1e-4 and 1e-5",
         slow=True,
     ),
     Claim(
         "induction.whole_flow",
         Source(PAPER, "Section 4", "two layers of attention, one occurrence"),
         "induction.full with all 360 sequences of four of six tokens, to t = 300; from random matrices, three of five",
-        printed=Statement(
-            "the flow of the three matrices is that of three numbers",
-            lambda: whole_flow(4, 6),
-            "100 times rtol",
-            when="they start as multiples of the centred shift and of the centred identities",
-            otherwise=lambda: whole_flow(3, 5, 0.1),
-        ),
+        "the flow of the three matrices is that of three numbers",
+        lambda: whole_flow(4, 6),
+        "100 times rtol",
+        when="they start as multiples of the centred shift and of the centred identities",
+        otherwise=lambda: whole_flow(3, 5, 0.1),
         models=("induction.full", "induction.stages"),
         slow=True,
     ),
@@ -159,42 +159,44 @@ CLAIMS = (
         "induction.half_times",
         Source(PAPER, "Section 4", "a, b, c trained"),
         "induction.stages, N = 8 to 128, V = 2N, from .01",
-        printed=Statement("an induction head forms at a time of order N^(3/2)", lambda: half_times("", SCALAR), DIGITS),
+        "an induction head forms at a time of order N^(3/2)",
+        lambda: half_times("", SCALAR),
+        DIGITS,
         depends=("induction.reduction",),
     ),
     Claim(
         "induction.half_times_of_matrices",
         Source(PAPER, "Section 4", "matrices trained"),
         "induction.stages:MATRIX, N = 8 to 128, V = 2N, from .01",
-        printed=Statement("with the matrices themselves, at a time of order N^(5/2)", lambda: half_times(":MATRIX", MATRIX), DIGITS),
+        "with the matrices themselves, at a time of order N^(5/2)",
+        lambda: half_times(":MATRIX", MATRIX),
+        DIGITS,
         depends=("induction.whole_flow",),
     ),
     Claim(
         "induction.fixed_output",
         Source(PAPER, "Section 4", "the output layer does not move"),
         "induction.stages with c = 2 for all times, N = 32 to 128, V = 2N, from .01",
-        printed=Statement("with a fixed output, at a time of order N^2", fixed_output, DIGITS + "; the next order, 1/N"),
+        "with a fixed output, at a time of order N^2",
+        fixed_output,
+        DIGITS + "; the next order, 1/N",
     ),
     Claim(
         "induction.saddle",
         Source(PAPER, "Section 4", "before the head forms"),
         "induction.stages and :MATRIX from a = b = 1e-5, N = 8 and 32, V = 2N, c = .5 to 6, to t = .01",
-        printed=Statement(
-            "a and b are at a saddle: each grows by the other, at the rate kappa / N with kappa = c (N-1) / N^2",
-            saddle,
-            "what c moves in a time of .01",
-        ),
+        "a and b are at a saddle: each grows by the other, at the rate kappa / N with kappa = c (N-1) / N^2",
+        saddle,
+        "what c moves in a time of .01",
         depends=("induction.reduction",),
     ),
     Claim(
         "induction.cliff",
         Source(PAPER, "Section 4", "loss against time"),
         "induction.stages, N = 32, V = 64",
-        printed=Statement(
-            "the loss rests between ln V and ln N, then falls at once",
-            cliff,
-            "times to .3; a hundredth of the time before",
-            marks=(Mark("loss", log(Symbol("V"))), Mark("loss", log(Symbol("N")))),
-        ),
+        "the loss rests between ln V and ln N, then falls at once",
+        cliff,
+        "times to .3; a hundredth of the time before",
+        marks=(Mark("loss", log(Symbol("V"))), Mark("loss", log(Symbol("N")))),
     ),
 )

@@ -136,12 +136,10 @@ NODES = (
         "joma.row_sums",
         Source(PAPER, "Theorem 2", "several nodes, as on the slides of a talk"),
         "joma.linear_multinode, M = 6, K = 3, to .9 t*, beside V and logits that are trained together",
-        printed=Statement(
-            "V' = diag(exp(V o V / 2) 1) Delta: attention to a token is a sum of exponentials over the nodes",
-            lambda: apart(mean_of_exponentials()),
-            "100 times the relative tolerance 1e-10 of the runs",
-            fails=True,
-        ),
+        "V' = diag(exp(V o V / 2) 1) Delta: attention to a token is a sum of exponentials over the nodes",
+        lambda: apart(mean_of_exponentials()),
+        "100 times the relative tolerance 1e-10 of the runs",
+        fails=True,
         corrected=Statement(
             "V' = diag(exp((V o V) 1 / 2)) Delta: the exponential of half the sum over the nodes",
             lambda: apart("joma.linear_multinode"),
@@ -152,12 +150,10 @@ NODES = (
         "joma.noise",
         Source(PAPER, "Theorem 3", "relu, and two activations more; Gaussian noise"),
         "one Euler step of joma.cluster, three clusters in four dimensions, beside sampled inputs",
-        printed=Statement(
-            "theta_1 is a function of r and of the activation alone",
-            same_argument,
-            "a tenth; rounding of a normal distribution",
-            fails=True,
-        ),
+        "theta_1 is a function of r and of the activation alone",
+        same_argument,
+        "a tenth; rounding of a normal distribution",
+        fails=True,
         corrected=Statement(
             "theta_1 = int phi'(s) p((s - r)/|v|) ds and theta_2 likewise, of |v| and of the noise too, give v' and xi'",
             lambda: (*noisy(), *recorded()),

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, deviation
+from odesim.lab.claims import Claim, Measurement, deviation
 from odesim.models.margin._svm import cosine, differences, nuclear_norm, nuclear_separator, separator
 from odesim.symbolic import Source
 
@@ -141,65 +141,69 @@ CLAIMS = (
         "margin.hard_and_soft",
         Source("li2024mechanics", "abstract", "hard retrieval and soft composition"),
         "margin.next_token, three words; and words of two kinds",
-        printed=Statement("weights are a direction, hard, that grows as ln t, and a finite part, soft", hard_and_soft, TABLE),
+        "weights are a direction, hard, that grows as ln t, and a finite part, soft",
+        hard_and_soft,
+        TABLE,
     ),
     Claim(
         "margin.trained_words",
         Source("li2024mechanics", "abstract", "by SGD on drawn labels"),
         "the task next_token, rate .05, batches of 64, 16 seeds, beside margin.next_token",
-        printed=Statement(
-            "from drawn labels the hard part is learned to digits, the soft part to the noise of a batch",
-            trained_words,
-            "four standard errors of 16 seeds",
-        ),
+        "from drawn labels the hard part is learned to digits, the soft part to the noise of a batch",
+        trained_words,
+        "four standard errors of 16 seeds",
         depends=("margin.hard_and_soft",),
     ),
     Claim(
         "margin.nuclear_norm",
         Source("sheen2024implicit", "abstract"),
         "margin.key_query and margin.weights on normal data, to t = 10^12",
-        printed=Statement(
-            "with keys and queries apart the flow finds the separator of least nuclear norm",
-            partial(nuclear, 5, 2, 3, 0.01, 4),
-            "none: bounds, .99 and 1",
-            when="the data is easy: two sequences in three dimensions; with three in four K Q^T stays near rank one, cosine .53",
-            otherwise=partial(nuclear, 11, 3, 4, 0.01, None),
-        ),
+        "with keys and queries apart the flow finds the separator of least nuclear norm",
+        partial(nuclear, 5, 2, 3, 0.01, 4),
+        "none: bounds, .99 and 1",
+        when="the data is easy: two sequences in three dimensions; with three in four K Q^T stays near rank one, cosine .53",
+        otherwise=partial(nuclear, 11, 3, 4, 0.01, None),
     ),
     Claim(
         "margin.nuclear_norm_from_one",
         Source("sheen2024implicit", "abstract", "for a start of order one"),
         "margin.key_query from the identity on the harder data, to t = 10^12",
-        printed=Statement("from a start of order one the nuclear norm falls towards the least one, slowly", lower_from_one, TABLE),
+        "from a start of order one the nuclear norm falls towards the least one, slowly",
+        lower_from_one,
+        TABLE,
         depends=("margin.nuclear_norm",),
     ),
     Claim(
         "margin.direction",
         Source("tarzanagh2023maxmargin", "abstract"),
         "margin.prompt, four sequences of five tokens in 20 dimensions, to t = 10^12",
-        printed=Statement("p converges in direction to the max-margin solution of the best tokens", prompt_direction, TABLE),
+        "p converges in direction to the max-margin solution of the best tokens",
+        prompt_direction,
+        TABLE,
     ),
     Claim(
         "margin.trained",
         Source("tarzanagh2023maxmargin", "abstract", "gradient descent"),
         "the task selection, rate 1, 10^4 steps, beside margin.prompt",
-        printed=Statement(
-            "gradient descent turns to the max-margin solution with the flow: what the first steps are off, .02, stays",
-            trained_direction,
-            TABLE,
-        ),
+        "gradient descent turns to the max-margin solution with the flow: what the first steps are off, .02, stays",
+        trained_direction,
+        TABLE,
         depends=("margin.direction",),
     ),
     Claim(
         "margin.norm",
         Source("tarzanagh2023maxmargin", "abstract", "the rate, for a bounded score"),
         "margin.prompt, t = 10^10 to 10^12",
-        printed=Statement("|p| grows as ln t, by the norm of the max-margin solution", prompt_norm, "4 in 1000: ln t is 28"),
+        "|p| grows as ln t, by the norm of the max-margin solution",
+        prompt_norm,
+        "4 in 1000: ln t is 28",
     ),
     Claim(
         "margin.frobenius_norm",
         Source("tarzanagh2023transformers", "abstract"),
         "margin.weights, three sequences of three tokens in four dimensions, to t = 10^12",
-        printed=Statement("with one matrix W the flow finds the separator of least Frobenius norm", frobenius, TABLE),
+        "with one matrix W the flow finds the separator of least Frobenius norm",
+        frobenius,
+        TABLE,
     ),
 )

@@ -7,7 +7,7 @@ from scipy.integrate import solve_ivp
 from scipy.special import lambertw
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, deviation
+from odesim.lab.claims import Claim, Measurement, deviation
 from odesim.symbolic import Source
 
 
@@ -56,20 +56,26 @@ CLAIMS = (
         "memory.closed_form",
         Source(PAPER, "Section 3", "one associative memory, from zero"),
         "memory.softmax_regression beside the whole matrix, M = 7, five tokens",
-        printed=Statement("columns decouple, and exp(m) + (M-1) m = 1 + M p t", columns, "100 times the tolerance of both runs"),
+        "columns decouple, and exp(m) + (M-1) m = 1 + M p t",
+        columns,
+        "100 times the tolerance of both runs",
     ),
     Claim(
         "memory.collapse",
         Source(PAPER, "Section 3", "frequent tokens first"),
         "memory.softmax_regression, ten tokens",
-        printed=Statement("margins depend on p t alone, late as ln(M p t)", collapse, "interpolation; ln ln over ln"),
+        "margins depend on p t alone, late as ln(M p t)",
+        collapse,
+        "interpolation; ln ln over ln",
         depends=("memory.closed_form",),
     ),
     Claim(
         "memory.power_law",
         Source(PAPER, "Section 3", "tokens of a power law"),
         "memory.softmax_regression, 1000 tokens, p ~ x^-2",
-        printed=Statement("for p ~ x^-a the loss falls as t^-(1 - 1/a)", power_law, "1000 tokens, not infinitely many"),
+        "for p ~ x^-a the loss falls as t^-(1 - 1/a)",
+        power_law,
+        "1000 tokens, not infinitely many",
         depends=("memory.closed_form",),
     ),
 )

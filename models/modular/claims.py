@@ -9,7 +9,7 @@ from scipy.stats import spearmanr
 from sympy import Symbol
 
 import odesim
-from odesim.lab.claims import Claim, Mark, Measurement, Statement, deviation
+from odesim.lab.claims import Claim, Mark, Measurement, deviation
 from odesim.models.modular._times import balanced, blow_up
 from odesim.models.modular.powers import logarithmic_mean
 from odesim.symbolic import Source
@@ -217,62 +217,54 @@ CLAIMS = (
         "modular.lottery",
         Source(HE, "Abstract", "the times are derived"),
         "modular.phases, p = 23, one neuron; 40 with 11 frequencies",
-        printed=Statement(
-            "frequencies compete in each neuron, and sizes and phases at the start name the winner: that of the least t*", lottery, DIGIT
-        ),
+        "frequencies compete in each neuron, and sizes and phases at the start name the winner: that of the least t*",
+        lottery,
+        DIGIT,
         depends=("modular.decoupled",),
     ),
     Claim(
         "modular.decoupled",
         Source(HE, "Abstract", "gradient flow in Fourier space"),
         "the task modular, p = 23, eight neurons, 600 steps, beside modular.phases",
-        printed=Statement(
-            "while logits are small frequencies of a trained network do not see each other",
-            trained,
-            "half a recorded digit; steps of 1, to first order, and logits of .002",
-        ),
+        "while logits are small frequencies of a trained network do not see each other",
+        trained,
+        "half a recorded digit; steps of 1, to first order, and logits of .002",
     ),
     Claim(
         "modular.smallest_gap",
         Source(HE, "Abstract", "phases alone"),
         "modular.phases, p = 23, 40 neurons with 11 frequencies",
-        printed=Statement(
-            "the frequency with the smallest phase gap wins",
-            partial(smallest_gap, True),
-            "none: counts",
-            "all sizes are equal; from normal weights size counts too",
-            partial(smallest_gap, False),
-        ),
+        "the frequency with the smallest phase gap wins",
+        partial(smallest_gap, True),
+        "none: counts",
+        when="all sizes are equal; from normal weights size counts too",
+        otherwise=partial(smallest_gap, False),
         depends=("modular.lottery",),
     ),
     Claim(
         "modular.aligned",
         Source(HE, "Abstract", "phase alignment, with its rate"),
         "modular.phases, p = 23, three gaps",
-        printed=Statement(
-            "phases align, psi -> 2 phi: the gap is C2 / (alpha^2 beta), and alpha / beta -> sqrt(2)",
-            alignment,
-            "a few tolerances of phases of order 1; the next order, C1 / alpha^2",
-        ),
+        "phases align, psi -> 2 phi: the gap is C2 / (alpha^2 beta), and alpha / beta -> sqrt(2)",
+        alignment,
+        "a few tolerances of phases of order 1; the next order, C1 / alpha^2",
     ),
     Claim(
         "modular.decay",
         Source(HE, "Abstract", "loss against weight decay, before logits are large"),
         "modular.phases, p = 23, alpha = beta = .02, D = .3",
-        printed=Statement(
-            "decay leaves the frequencies with lam t* < 1, which blow up at -ln(1 - lam t*) / lam, and removes the others", decay, DIGIT
-        ),
+        "decay leaves the frequencies with lam t* < 1, which blow up at -ln(1 - lam t*) / lam, and removes the others",
+        decay,
+        DIGIT,
         depends=("modular.lottery",),
     ),
     Claim(
         "modular.grokking",
         Source(HE, "Abstract", "loss against weight decay, after logits are large: no System"),
         "the task modular, p = 23, 64 neurons, 60 % of the pairs, AdamW, four seeds",
-        printed=Statement(
-            "a network memorises first, and weight decay alone leads it on to the pairs that it has not seen",
-            grokking,
-            "means: three standard errors, of the deviation over six other seeds; losses: parts of ln p",
-        ),
+        "a network memorises first, and weight decay alone leads it on to the pairs that it has not seen",
+        grokking,
+        "means: three standard errors, of the deviation over six other seeds; losses: parts of ln p",
         models=(PHASES,),
         slow=True,
     ),
@@ -280,40 +272,36 @@ CLAIMS = (
         "modular.features",
         Source(TIAN, "Abstract", "quadratic units, all pairs"),
         "modular.energy, M = 7, twenty starts",
-        printed=Statement(
-            "a unit climbs its energy, and the maxima are the features: one frequency, E = M/4, above the (1 - 1/M)/2 of a memorised pair",
-            features,
-            DIGIT,
-            marks=(Mark("energy", Symbol("M") / 4),),
-        ),
+        "a unit climbs its energy, and the maxima are the features: one frequency, E = M/4, above the (1 - 1/M)/2 of a memorised pair",
+        features,
+        DIGIT,
+        marks=(Mark("energy", Symbol("M") / 4),),
     ),
     Claim(
         "modular.game",
         Source(TIAN, "Abstract", "the ascent in Fourier powers: derived"),
         "modular.energy beside modular.powers, M = 7",
-        printed=Statement("U_k' = 4 U_k (M V_k - 2E), V_k' = 4 V_k (M U_k - 2E), E = M sum_k U_k V_k", game, DIGIT),
+        "U_k' = 4 U_k (M V_k - 2E), V_k' = 4 V_k (M U_k - 2E), E = M sum_k U_k V_k",
+        game,
+        DIGIT,
         depends=("modular.features",),
     ),
     Claim(
         "modular.muon",
         Source(TIAN, "Abstract", "why Muon can be effective"),
         "the task modular, p = 23, 24 neurons, by SGD and by Muon, four seeds",
-        printed=Statement(
-            "Muon makes a feature of each neuron; by SGD the loss is gone before those with a late t* are there",
-            slow_neurons,
-            "counts: three standard errors, of the deviation over eight other seeds; ranks: three deviations of ranks without a relation",
-        ),
+        "Muon makes a feature of each neuron; by SGD the loss is gone before those with a late t* are there",
+        slow_neurons,
+        "counts: three standard errors, of the deviation over eight other seeds; ranks: three deviations of ranks without a relation",
         models=(PHASES,),
     ),
     Claim(
         "modular.winner",
         Source(TIAN, "Abstract", "which of the maxima: derived"),
         "modular.powers, M = 23, 400 starts",
-        printed=Statement(
-            "the winner has the largest logarithmic mean of U_k and V_k; the largest product or sum names it less often",
-            winners,
-            "none for the mean; three standard errors of 400 starts for the others",
-        ),
+        "the winner has the largest logarithmic mean of U_k and V_k; the largest product or sum names it less often",
+        winners,
+        "none for the mean; three standard errors of 400 starts for the others",
         depends=("modular.game",),
     ),
 )

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, deviation
+from odesim.lab.claims import Claim, Measurement, deviation
 from odesim.models.ngrams._chains import least_loss, moments, two_states
 from odesim.symbolic import Source
 
@@ -76,19 +76,17 @@ CLAIMS = (
         "ngrams.stages",
         Source(PAPER, "Abstract", "phases: uniform, unigrams, bigrams"),
         "ngrams.linear, two states, lags 0 to 4, from .01, to t = 400",
-        printed=Statement(
-            "predictions are uniform, then unigrams, then bigrams, and v_1 is the largest from the unigram on", stages, DIGITS
-        ),
+        "predictions are uniform, then unigrams, then bigrams, and v_1 is the largest from the unigram on",
+        stages,
+        DIGITS,
     ),
     Claim(
         "ngrams.times",
         Source(PAPER, "Abstract", "how long each phase takes"),
         "ngrams.linear, two states, lags 0 to 4, from .1, .01, .001 and .0001",
-        printed=Statement(
-            "the unigram comes at ln(1/w0)/sigma, the bigram at a time that w0 does not change: a slow slope, no second saddle",
-            times,
-            DIGITS + "; 3 %",
-        ),
+        "the unigram comes at ln(1/w0)/sigma, the bigram at a time that w0 does not change: a slow slope, no second saddle",
+        times,
+        DIGITS + "; 3 %",
         depends=("ngrams.stages",),
     ),
 )

@@ -9,7 +9,7 @@ from scipy.integrate import quad
 from scipy.linalg import expm
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement
+from odesim.lab.claims import Claim, Measurement
 from odesim.symbolic import Source
 
 BOOK = "kloeden1992numerical"
@@ -115,49 +115,47 @@ PATH_CLAIMS = (
         "noise.euler",
         Source(BOOK, "Theorem 10.2.2", "with the weak order"),
         "noise.geometric and noise.double_well, 4,000 paths to t = 1",
-        printed=Statement("Euler's method has the strong order 1/2, 1 where the noise is additive, and the weak order 1", euler, OF_PATHS),
+        "Euler's method has the strong order 1/2, 1 where the noise is additive, and the weak order 1",
+        euler,
+        OF_PATHS,
     ),
     Claim(
         "noise.milstein",
         Source(BOOK, "Theorem 10.3.5"),
         "noise.geometric, 4,000 paths to t = 1",
-        printed=Statement(
-            "Milstein's correction raises the order from 1/2 to 1",
-            milstein,
-            "orders: .05, on the same paths",
-            when="it is that of paths: means come no faster",
-            otherwise=milstein_in_the_mean,
-        ),
+        "Milstein's correction raises the order from 1/2 to 1",
+        milstein,
+        "orders: .05, on the same paths",
+        when="it is that of paths: means come no faster",
+        otherwise=milstein_in_the_mean,
         depends=("noise.euler",),
     ),
     Claim(
         "noise.area_order",
         Source(BOOK, "Section 10.3", "double Ito integrals"),
         "noise.area, 4,000 paths to t = 1",
-        printed=Statement(
-            "where channels do not commute, methods that see increments alone have order 1/2: (t h/2)^(1/2) and (t h/4)^(1/2)",
-            area,
-            "errors: .08, of the root of a mean square of 4,000; means: four standard errors",
-        ),
+        "where channels do not commute, methods that see increments alone have order 1/2: (t h/2)^(1/2) and (t h/4)^(1/2)",
+        area,
+        "errors: .08, of the root of a mean square of 4,000; means: four standard errors",
         depends=("noise.euler",),
     ),
     Claim(
         "noise.stationary",
         Source("kramers1940brownian", "large viscosity"),
         "noise.double_well, T = .25, 200,000 paths to t = 20",
-        printed=Statement("the density comes to exp(-V/T), so that E x^4 = E x^2 + T", stationary, "four standard errors"),
+        "the density comes to exp(-V/T), so that E x^4 = E x^2 + T",
+        stationary,
+        "four standard errors",
     ),
     Claim(
         "noise.kramers",
         Source("kramers1940brownian", "large viscosity"),
         "noise.double_well, 200,000 paths at T = .25; mean times of passage by quadrature",
-        printed=Statement(
-            "the mean from one well falls at the rate (sqrt(2)/pi) exp(-1/(4 T))",
-            escape,
-            "rate of paths: three standard errors; exact rates: 2 T",
-            when="T is far below the barrier, 1/4; at T = .25 the rate is .1872 and not .1656",
-            otherwise=warm_escape,
-        ),
+        "the mean from one well falls at the rate (sqrt(2)/pi) exp(-1/(4 T))",
+        escape,
+        "rate of paths: three standard errors; exact rates: 2 T",
+        when="T is far below the barrier, 1/4; at T = .25 the rate is .1872 and not .1656",
+        otherwise=warm_escape,
         depends=("noise.stationary",),
     ),
 )
@@ -249,7 +247,9 @@ def of_order(name: str, text: str, second: float, order: int) -> Claim:
         f"noise.{name}",
         Source("li2017stochastic", "Theorem 1"),
         "least squares with three weights, SGD by samples and the diffusion, 20,000 runs to t = 2",
-        printed=Statement(text, partial(weak_order, second, order), WITHIN),
+        text,
+        partial(weak_order, second, order),
+        WITHIN,
         models=("noise.sgd_least_squares",),
     )
 
@@ -260,11 +260,9 @@ CLAIMS = (
         "noise.balance",
         Source("li2017stochastic", "Theorem 1", "two linear layers"),
         "two weights in a row, 200 paths and 20,000 of SGD to t = 10",
-        printed=Statement(
-            "a^2 - b^2 of two layers, which gradient flow keeps, falls under SGD as exp(-eta int (2 r^2 + s2) dt)",
-            balanced,
-            "paths: the step; means: four standard errors and eta / 4",
-        ),
+        "a^2 - b^2 of two layers, which gradient flow keeps, falls under SGD as exp(-eta int (2 r^2 + s2) dt)",
+        balanced,
+        "paths: the step; means: four standard errors and eta / 4",
         models=("noise.two_layer",),
         slow=True,
     ),

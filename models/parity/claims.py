@@ -10,7 +10,7 @@ import numpy as np
 from sympy import Add, Interval, Symbol, oo, symbols
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement
+from odesim.lab.claims import Claim, Measurement
 from odesim.symbolic import Param, Source, System, gradient_flow
 
 PAPER, TABLE, PRODUCT = "wies2023subtask", "memory.softmax_regression", "parity.product"
@@ -81,20 +81,16 @@ CLAIMS = (
         "parity.steps",
         Source(PAPER, "Section 5", "tables in place of networks, two answers each"),
         "memory.softmax_regression with two classes, 4 to 128 rows",
-        printed=Statement(
-            "with its steps as labels a parity is learned in a time that does not grow with k; without, in 2^(k-2) times that time",
-            steps,
-            "1000 tolerances of a run",
-        ),
+        "with its steps as labels a parity is learned in a time that does not grow with k; without, in 2^(k-2) times that time",
+        steps,
+        "1000 tolerances of a run",
     ),
     Claim(
         "parity.first_success",
         Source(PAPER, "Section 5", "products of k linear factors, from weights eps"),
         "parity.product, and two and four factors, eps = .1 to .001",
-        printed=Statement(
-            "k > 2 factors run away at eps^(2-k) / ((k-2) (k-1)!) with weights from eps; with steps, k = 2, ln(1/eps) is enough",
-            powers,
-            "1000 tolerances of a run",
-        ),
+        "k > 2 factors run away at eps^(2-k) / ((k-2) (k-1)!) with weights from eps; with steps, k = 2, ln(1/eps) is enough",
+        powers,
+        "1000 tolerances of a run",
     ),
 )

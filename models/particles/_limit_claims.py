@@ -8,7 +8,7 @@ from scipy.spatial import ConvexHull
 from scipy.special import iv
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement
+from odesim.lab.claims import Claim, Measurement
 from odesim.symbolic import Source
 
 PAPER, END = "geshkovski2023emergence", 10.0
@@ -77,37 +77,31 @@ LIMITS = (
         "particles.polytope",
         Source(PAPER, "Section 3", "V = I"),
         "particles.rescaled, twenty tokens in the plane, Q^T K = I and -I, to t = 10, two draws",
-        printed=Statement(
-            "rescaled tokens end on the boundary of a convex polytope with an inside",
-            lambda: polytope(1.0),
-            "none: half of the hull; a token goes to one that leads it as exp(-t), from 2 |z| away at most; at a rate of 1 to 2 %",
-            when="Q^T K is positive",
-            otherwise=lambda: polytope(-1.0),
-        ),
+        "rescaled tokens end on the boundary of a convex polytope with an inside",
+        lambda: polytope(1.0),
+        "none: half of the hull; a token goes to one that leads it as exp(-t), from 2 |z| away at most; at a rate of 1 to 2 %",
+        when="Q^T K is positive",
+        otherwise=lambda: polytope(-1.0),
     ),
     Claim(
         "particles.hyperplanes",
         Source(PAPER, "Section 4", "V with a simple, positive largest eigenvalue lambda; that two of three planes are left is ours"),
         "particles.rescaled, twenty tokens in space, a V with eigenvalues 1.168 and .166 +- .255i, and V = I, to t = 10, two draws",
-        printed=Statement(
-            "rescaled tokens end on at most three parallel hyperplanes: those of the largest and the least component, and through 0",
-            lambda: hyperplanes(SIMPLE),
-            "ten times exp(-lambda t): attention is soft for a time of 2 / lambda at first; the relative tolerance of the run",
-            when="the largest eigenvalue of V is simple",
-            otherwise=lambda: hyperplanes(np.eye(3)),
-        ),
+        "rescaled tokens end on at most three parallel hyperplanes: those of the largest and the least component, and through 0",
+        lambda: hyperplanes(SIMPLE),
+        "ten times exp(-lambda t): attention is soft for a time of 2 / lambda at first; the relative tolerance of the run",
+        when="the largest eigenvalue of V is simple",
+        otherwise=lambda: hyperplanes(np.eye(3)),
     ),
     Claim(
         "particles.boolean",
         Source(PAPER, "Section 2", "d = 1"),
         "particles.rescaled, twenty numbers of both signs, V = K = 1, Q = 1 and -1, to t = 10, two draws",
-        printed=Statement(
-            "attention becomes a matrix of ones and zeros of rank 1 or 2",
-            lambda: boolean(1.0),
-            "exp(-exp(t)) of soft attention, below rounding; a number nears its leader at a rate of 1, to 2 %",
-            when="queries and keys have one sign",
-            otherwise=lambda: boolean(-1.0),
-        ),
+        "attention becomes a matrix of ones and zeros of rank 1 or 2",
+        lambda: boolean(1.0),
+        "exp(-exp(t)) of soft attention, below rounding; a number nears its leader at a rate of 1, to 2 %",
+        when="queries and keys have one sign",
+        otherwise=lambda: boolean(-1.0),
     ),
 )
 
@@ -168,26 +162,24 @@ OTHERS = (
         "particles.unnormalised_equations",
         Source(MATHEMATICAL, "eq. USA", "equal products, two clusters, the circle"),
         "particles.unnormalised from equal products, two clusters, even tokens on a circle",
-        printed=Statement(
-            "products: 2/n exp(beta g)(1-g)((n-1)g+1); clusters: (1-r^2) exp(beta r); mode k: k^2 I_k(beta)/beta",
-            equations,
-            "the next order of a step of 1e-4 times rates to 50, of a wave of 1e-6 over .1",
-        ),
+        "products: 2/n exp(beta g)(1-g)((n-1)g+1); clusters: (1-r^2) exp(beta r); mode k: k^2 I_k(beta)/beta",
+        equations,
+        "the next order of a step of 1e-4 times rates to 50, of a wave of 1e-6 over .1",
     ),
     Claim(
         "particles.last_rate",
         Source(MATHEMATICAL, "eq. USA", "near one cluster"),
         "particles.unnormalised, beta = 1, to t = 6",
-        printed=Statement("the last differences fall as exp(-exp(beta) t)", last_rate, "the next order, 1 - product itself, 2e-6 at t = 5"),
+        "the last differences fall as exp(-exp(beta) t)",
+        last_rate,
+        "the next order, 1 - product itself, 2e-6 at t = 5",
     ),
     Claim(
         "particles.hull",
         Source("geshkovski2023emergence", "Section 3", "V = I"),
         "particles.rescaled, twenty tokens in the plane, to t = 5",
-        printed=Statement(
-            "the convex hull of the rescaled tokens never grows",
-            hull,
-            "100 times the tolerance of the run; half a unit of the last recorded digit",
-        ),
+        "the convex hull of the rescaled tokens never grows",
+        hull,
+        "100 times the tolerance of the run; half a unit of the last recorded digit",
     ),
 )

@@ -8,7 +8,7 @@ from scipy.optimize import brentq
 from scipy.special import gamma, iv
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement
+from odesim.lab.claims import Claim, Measurement
 from odesim.symbolic import Source
 
 TOKENS, MEMBERS, KAPPA = 64, 64, 0.5
@@ -124,11 +124,9 @@ NOISY = (
         "particles.threshold",
         Source("mun2026phase", "abstract", "d = 2"),
         "64 tokens on the circle, 64 runs, at 0, 0.5 and 1.5 of K#",
-        printed=Statement(
-            "for beta < 2.447 noisy tokens are spread evenly up to K# = kappa beta / I_1(beta), and ordered above",
-            sets_in,
-            "four standard errors of 64 runs, each seen at five times",
-        ),
+        "for beta < 2.447 noisy tokens are spread evenly up to K# = kappa beta / I_1(beta), and ordered above",
+        sets_in,
+        "four standard errors of 64 runs, each seen at five times",
         models=("particles.noisy_circle",),
         slow=True,
         depends=("particles.modes",),
@@ -137,23 +135,19 @@ NOISY = (
         "particles.modes",
         Source("mun2026phase", "abstract", "d = 2"),
         "40 modes of the density, from a start that is nearly uniform",
-        printed=Statement(
-            "around the uniform density mode k grows at the rate k^2 (K I_k(beta) / beta - kappa): order sets in with mode 1, at K#",
-            growth,
-            "products of modes of 1e-7, and rtol",
-        ),
+        "around the uniform density mode k grows at the rate k^2 (K I_k(beta) / beta - kappa): order sets in with mode 1, at K#",
+        growth,
+        "products of modes of 1e-7, and rtol",
         models=("particles.density",),
     ),
     Claim(
         "particles.transition",
         Source("mun2026phase", "abstract", "d = 2"),
         "40 modes of the density at .98 to 1.5 of K#, from order and from none",
-        printed=Statement(
-            "for beta < 2.447 order sets in as a_1^2 = 2 (1 - r) (K/K# - 1) / (1 - 2 r), r = I_2 / I_1; above by a jump, and what is "
-            "ordered stays so below K#",
-            transition,
-            "the law near K#: the next order; else what is left in the end",
-        ),
+        "for beta < 2.447 order sets in as a_1^2 = 2 (1 - r) (K/K# - 1) / (1 - 2 r), r = I_2 / I_1; above by a jump, and what is "
+        "ordered stays so below K#",
+        transition,
+        "the law near K#: the next order; else what is left in the end",
         models=("particles.density",),
         slow=True,
         depends=("particles.threshold",),
@@ -162,23 +156,19 @@ NOISY = (
         "particles.sphere_modes",
         Source("mun2026phase", "abstract", "d = 3 and 4"),
         "24 modes of the density about an axis, from a start that is nearly uniform",
-        printed=Statement(
-            "around the uniform density on the sphere mode l grows at the rate l (l + d - 2) (K lam_l - kappa), lam_l the mean of "
-            "exp(beta u) P_l(u) / beta: order sets in at K# = kappa / lam_1",
-            sphere_growth,
-            "products of modes of 1e-7, and rtol",
-        ),
+        "around the uniform density on the sphere mode l grows at the rate l (l + d - 2) (K lam_l - kappa), lam_l the mean of "
+        "exp(beta u) P_l(u) / beta: order sets in at K# = kappa / lam_1",
+        sphere_growth,
+        "products of modes of 1e-7, and rtol",
         models=("particles.sphere_density",),
     ),
     Claim(
         "particles.sphere_transition",
         Source("mun2026phase", "abstract", "d = 3 and 4"),
         "24 modes of the density about an axis, at .998 of K#, from order",
-        printed=Statement(
-            "on the sphere order sets in continuously where I_(d/2+1)(beta) < I_(d/2)(beta) / d, by a jump above",
-            sphere_transition,
-            "the recorded digits; what is left in the end, and a jump of a tenth",
-        ),
+        "on the sphere order sets in continuously where I_(d/2+1)(beta) < I_(d/2)(beta) / d, by a jump above",
+        sphere_transition,
+        "the recorded digits; what is left in the end, and a jump of a tenth",
         models=("particles.sphere_density",),
         slow=True,
         depends=("particles.sphere_modes",),

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement
+from odesim.lab.claims import Claim, Measurement
 from odesim.symbolic import Source
 
 MODEL, PAPER = "partitions.embeddings", "buchholz2024partitions"
@@ -62,28 +62,26 @@ CLAIMS = (
         "partitions.classes_close",
         Source(PAPER, "Abstract", "gradient flow of embeddings reveals classes"),
         "partitions.embeddings, six tokens of two classes, two dimensions, or three",
-        printed=Statement(
-            "embeddings of a class become one, exponentially, at the least eigenvalue that is fitted",
-            lambda: closing(2),
-            "1e-20: rounding of squares; the second of two modes",
-            when="the embeddings have no more dimensions than there are classes; each one more leaves a spread of n / (2 t)",
-            otherwise=lambda: closing(3),
-        ),
+        "embeddings of a class become one, exponentially, at the least eigenvalue that is fitted",
+        lambda: closing(2),
+        "1e-20: rounding of squares; the second of two modes",
+        when="the embeddings have no more dimensions than there are classes; each one more leaves a spread of n / (2 t)",
+        otherwise=lambda: closing(3),
     ),
     Claim(
         "partitions.fading",
         Source(PAPER, "Abstract", "with more dimensions than classes"),
         "partitions.embeddings, six tokens of two classes, three dimensions and four, to t = 400",
-        printed=Statement(
-            "R - K dimensions more than classes leave a spread that falls as n (R - K) / (2 t), n tokens a class",
-            fading,
-            "terms of order exp(-2 * 2.4 t), and what they leave",
-        ),
+        "R - K dimensions more than classes leave a spread that falls as n (R - K) / (2 t), n tokens a class",
+        fading,
+        "terms of order exp(-2 * 2.4 t), and what they leave",
     ),
     Claim(
         "partitions.samples",
         Source(PAPER, "Abstract", "order N ln N samples identify the partition"),
         "partitions.embeddings, 32 tokens of two classes in two dimensions, five sets of drawn pairs, to t = 1000",
-        printed=Statement("classes are found from order N ln N pairs of tokens", from_samples, "none: all of five sets, or none"),
+        "classes are found from order N ln N pairs of tokens",
+        from_samples,
+        "none: all of five sets, or none",
     ),
 )

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement
+from odesim.lab.claims import Claim, Measurement
 from odesim.models.patterns._head import HEAD, keys_in_noise, tokens_of_topics
 from odesim.symbolic import Source
 
@@ -98,37 +98,37 @@ CLAIMS = (
         "patterns.reduction",
         Source("elhage2021mathematical", "skip-trigrams", "one head, one query"),
         "patterns.skip_gram beside all weights of a head on its 48 contexts, to t = 100",
-        printed=Statement("a key in noise is learned by two numbers, of noise nothing", reduction, "10 rtol; " + DIGITS),
+        "a key in noise is learned by two numbers, of noise nothing",
+        reduction,
+        "10 rtol; " + DIGITS,
     ),
     Claim(
         "patterns.one_token_tells",
         Source("elhage2021mathematical", "skip-trigrams", "attention late"),
         "patterns.skip_gram to t = 1e6",
-        printed=Statement(
-            "attention goes to 1 where one token tells the label, and is frozen there: u grows as ln t, z as ln ln t",
-            to_one,
-            "the next order, 1/ln(t)^2; 100 rtol",
-        ),
+        "attention goes to 1 where one token tells the label, and is frozen there: u grows as ln t, z as ln ln t",
+        to_one,
+        "the next order, 1/ln(t)^2; 100 rtol",
         depends=("patterns.reduction",),
     ),
     Claim(
         "patterns.half_times",
         Source("elhage2021mathematical", "skip-trigrams", "time against noise"),
         "patterns.skip_gram, K = 10, N = 50, n = 8 to 256",
-        printed=Statement("one token among n others is found at a time of order n", half_times, DIGITS + "; ln(n)/n"),
+        "one token among n others is found at a time of order n",
+        half_times,
+        DIGITS + "; ln(n)/n",
         depends=("patterns.one_token_tells",),
     ),
     Claim(
         "patterns.all_tell",
         Source("clark2019bert", "Section 3.3", "heads of broad attention, bags of vectors"),
         "all weights of a head, eight tokens of two topics, to t = 1000; rho = .2, or .2 and .4",
-        printed=Statement(
-            "attention never moves, and comes back to even, where all tokens tell of the label",
-            lambda: (*stays_even((0.2, 0.2)), *bayes()),
-            "rounding; what an approach by 1/t leaves at t = 1000; " + DIGITS,
-            when="all tokens tell equally much; else the one that tells more is preferred from the start",
-            otherwise=lambda: stays_even((0.2, 0.4)),
-        ),
+        "attention never moves, and comes back to even, where all tokens tell of the label",
+        lambda: (*stays_even((0.2, 0.2)), *bayes()),
+        "rounding; what an approach by 1/t leaves at t = 1000; " + DIGITS,
+        when="all tokens tell equally much; else the one that tells more is preferred from the start",
+        otherwise=lambda: stays_even((0.2, 0.4)),
         models=(AGGREGATE,),
     ),
 )

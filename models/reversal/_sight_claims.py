@@ -89,7 +89,10 @@ SIGHT = (
         "reversal.query_attended",
         Source(PAPER, "Section 4", "the relation attended to as well; the numbers by an independent script"),
         "scan_snap.full, 20 pairs, 14 of them trained both ways, M = 42, eta_Y = eta_Z = 1, to t = 4000",
-        printed=Statement("reversed facts have p = 1/M", equality, "rounding of a softmax", fails=True),
+        "reversed facts have p = 1/M",
+        equality,
+        "rounding of a softmax",
+        fails=True,
         corrected=Statement(
             "where the relation is attended to it is no longer exact; p of reversed facts is below 1/M, those trained are learned",
             still_cursed,
@@ -100,11 +103,9 @@ SIGHT = (
         "reversal.overlaps",
         Source(PAPER, "Section 3", "draws of the embeddings; one of each width by an independent script"),
         "reversal.bilinear, ten tokens, one of ten directions held out, twelve draws of d = 20, 100, 400, to t = 3000",
-        printed=Statement(
-            "the wider the embeddings, the nearer the held-out loss stays to its start, at least as 1/sqrt(d)",
-            overlaps,
-            "four deviations of one draw; at least .02",
-        ),
+        "the wider the embeddings, the nearer the held-out loss stays to its start, at least as 1/sqrt(d)",
+        overlaps,
+        "four deviations of one draw; at least .02",
         slow=True,
     ),
 )

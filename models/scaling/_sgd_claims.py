@@ -8,7 +8,7 @@ import numpy as np
 from scipy.signal import fftconvolve
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, deviation
+from odesim.lab.claims import Claim, Measurement, deviation
 from odesim.symbolic import Source
 
 PAPER = "paquette2024phases"
@@ -157,57 +157,47 @@ SGD_CLAIMS = (
         "scaling.time_exponent",
         Source(PAPER, "abstract", "forcing function"),
         "scaling.sgd, 3,000 modes without label noise, to t = 1e4",
-        printed=Statement(
-            "the risk falls with time as t^(-(2a + 2b - 1)/(2a))",
-            target_rules,
-            SLOPE,
-            when="b < a: else the noise of SGD falls more slowly, as t^(-(2 - 1/(2a)))",
-            otherwise=easy_target,
-        ),
+        "the risk falls with time as t^(-(2a + 2b - 1)/(2a))",
+        target_rules,
+        SLOPE,
+        when="b < a: else the noise of SGD falls more slowly, as t^(-(2 - 1/(2a)))",
+        otherwise=easy_target,
     ),
     Claim(
         "scaling.noise_exponent",
         Source(PAPER, "abstract", "kernel function"),
         "scaling.sgd, 3,000 modes, a = .8, b = 1.2, to t = 1e4",
-        printed=Statement(
-            "where b > a the noise of SGD sets the exponent, 2 - 1/(2a)",
-            noise_rules,
-            "exponent: .04, since the target's part, t^(-1.875), still adds; risk: the digits recorded",
-        ),
+        "where b > a the noise of SGD sets the exponent, 2 - 1/(2a)",
+        noise_rules,
+        "exponent: .04, since the target's part, t^(-1.875), still adds; risk: the digits recorded",
         depends=("scaling.time_exponent",),
     ),
     Claim(
         "scaling.compute",
         Source(PAPER, "abstract", "where model capacity and the target set the risk, without random features"),
         "scaling.sgd, 8 to 512 modes to t = 3e5, the other modes as noise of labels",
-        printed=Statement(
-            "with compute C = N t the least risk falls as C^(-(2a + 2b - 1)/(2a + 1)), at N ~ C^(1/(2a + 1))",
-            partial(compute, (1.0, 0.8, 0.1), (1.0, 0.3, 0.1), (0.8, 0.5, 0.3)),
-            "exponents: .015, over three decades of C; of N .05, in steps of 2^(1/2)",
-            when="b < a, as the exponent of time",
-            otherwise=partial(compute, (0.8, 1.2, 0.3)),
-        ),
+        "with compute C = N t the least risk falls as C^(-(2a + 2b - 1)/(2a + 1)), at N ~ C^(1/(2a + 1))",
+        partial(compute, (1.0, 0.8, 0.1), (1.0, 0.3, 0.1), (0.8, 0.5, 0.3)),
+        "exponents: .015, over three decades of C; of N .05, in steps of 2^(1/2)",
+        when="b < a, as the exponent of time",
+        otherwise=partial(compute, (0.8, 1.2, 0.3)),
         depends=("scaling.time_exponent",),
     ),
     Claim(
         "scaling.volterra",
         Source(PAPER, "abstract", "Volterra equation"),
         "scaling.sgd, 300 modes to t = 100, 60 to 1e6; the equation in steps of .05",
-        printed=Statement(
-            "the risk of SGD solves R = F + K * R, and rests at (s2/2)/(1 - ||K||) if ||K|| = (g/2) sum lam < 1",
-            equation,
-            "modes: the digits recorded; equation: the trapezoidal rule in steps of .05",
-        ),
+        "the risk of SGD solves R = F + K * R, and rests at (s2/2)/(1 - ||K||) if ||K|| = (g/2) sum lam < 1",
+        equation,
+        "modes: the digits recorded; equation: the trapezoidal rule in steps of .05",
     ),
     Claim(
         "scaling.small_steps",
         Source(PAPER, "abstract", "one-pass SGD"),
         "scaling.sgd beside scaling.sgd_steps, and 2,000 runs of SGD with 300 inputs",
-        printed=Statement(
-            "modes in continuous time have the risk of SGD up to order g, and up to order g^2 for batches of one sample",
-            small_steps,
-            "runs: four standard errors; orders: .15, of rates that are not small",
-        ),
+        "modes in continuous time have the risk of SGD up to order g, and up to order g^2 for batches of one sample",
+        small_steps,
+        "runs: four standard errors; orders: .15, of rates that are not small",
         depends=("scaling.volterra",),
     ),
 )

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, deviation
+from odesim.lab.claims import Claim, Measurement, deviation
 from odesim.models.scaling._saddles import saddles
 from odesim.models.scaling._sgd_claims import SGD_CLAIMS
 from odesim.models.scaling.word2vec import modes, target
@@ -205,34 +205,28 @@ CLAIMS = (
         "scaling.word_modes",
         Source("karkada2025closed", "abstract", "closed-form dynamics"),
         "scaling.word2vec, four words in two and four dimensions",
-        printed=Statement(
-            "eigenvalues of W W^T grow as sigmoids to the positive ones of M, each half at ln(m/s0 - 1)/(4 m)",
-            sigmoids,
-            "digits recorded, and of a run",
-            when="all pairs have the same weight, and the start is along eigenvectors",
-            otherwise=weighted,
-        ),
+        "eigenvalues of W W^T grow as sigmoids to the positive ones of M, each half at ln(m/s0 - 1)/(4 m)",
+        sigmoids,
+        "digits recorded, and of a run",
+        when="all pairs have the same weight, and the start is along eigenvectors",
+        otherwise=weighted,
     ),
     Claim(
         "scaling.words_one_by_one",
         Source("karkada2025closed", "abstract"),
         "scaling.word2vec, four words in three dimensions from three random starts of size 1e-4",
-        printed=Statement(
-            "from a small random start orthogonal directions are learned one at a time",
-            random_words,
-            "times: 1 of 4.6 in m t, the logarithm of a random projection, and the modes before",
-        ),
+        "from a small random start orthogonal directions are learned one at a time",
+        random_words,
+        "times: 1 of 4.6 in m t, the logarithm of a random projection, and the modes before",
         depends=("scaling.word_modes",),
     ),
     Claim(
         "scaling.words_opposed",
         Source("karkada2025closed", "abstract", "contexts with vectors of their own: derived"),
         "scaling.word2vec_untied, four words in four and two dimensions from three random starts of size 1e-4",
-        printed=Statement(
-            "directions are learned one at a time in the order of |m|, opposed ones with the others; from W = C as with shared vectors",
-            contexts,
-            "times: 2 of 9 in m t, the logarithm of a random projection, and the modes before; ends: of the run",
-        ),
+        "directions are learned one at a time in the order of |m|, opposed ones with the others; from W = C as with shared vectors",
+        contexts,
+        "times: 2 of 9 in m t, the logarithm of a random projection, and the modes before; ends: of the run",
         models=(CONTEXTS, WORDS),
         depends=("scaling.words_one_by_one",),
     ),
@@ -240,34 +234,34 @@ CLAIMS = (
         "scaling.escape",
         Source("benarous2021online", "abstract", "the gradient flow of the population loss"),
         "scaling.single_index to m = 1/2 from d^(-1/2), d = 1e2, 1e4, 1e6, k = 1 to 4",
-        printed=Statement(
-            "the information exponent k sets the time at the equator: of order 1, ln d, d^((k - 2)/2)",
-            escape,
-            "times: digits recorded; exponents: .035, of order d^(-1/2)",
-        ),
+        "the information exponent k sets the time at the equator: of order 1, ln d, d^((k - 2)/2)",
+        escape,
+        "times: digits recorded; exponents: .035, of order d^(-1/2)",
     ),
     Claim(
         "scaling.winner",
         Source("benarous2021online", "abstract", "several directions of one exponent, gradient flow"),
         "scaling.multi_index, three teachers of different weights, k = 3 and 2",
-        printed=Statement("the teacher with the largest a_i m_i(0)^(k - 2) is found", winner, "digits recorded, and of a run"),
+        "the teacher with the largest a_i m_i(0)^(k - 2) is found",
+        winner,
+        "digits recorded, and of a run",
         depends=("scaling.escape",),
     ),
     Claim(
         "scaling.jumps",
         Source("pesme2023saddle", "abstract", "jump times by a recursive algorithm"),
         "scaling.mirror and scaling.diagonal, two problems with correlations, alpha = 1e-5, 1e-20, 1e-60",
-        printed=Statement(
-            "as alpha -> 0 the flow jumps from saddle to saddle, at times and to places that an algorithm gives",
-            jumps,
-            "2.5/ln(1/alpha), and 25/ln(1/alpha) where a coordinate wakes with a slope of .045",
-        ),
+        "as alpha -> 0 the flow jumps from saddle to saddle, at times and to places that an algorithm gives",
+        jumps,
+        "2.5/ln(1/alpha), and 25/ln(1/alpha) where a coordinate wakes with a slope of .045",
     ),
     Claim(
         "scaling.least_l1",
         Source("pesme2023saddle", "abstract"),
         "scaling.mirror, two equations with four unknowns, alpha = 1e-40",
-        printed=Statement("the last saddle is the solution of least l1 norm", least_l1, "1e-6: of the run's end"),
+        "the last saddle is the solution of least l1 norm",
+        least_l1,
+        "1e-6: of the run's end",
         models=(MIRROR, DIAGONAL),
         depends=("scaling.jumps",),
     ),

@@ -8,7 +8,7 @@ import numpy as np
 from sympy import E, LambertW, Symbol
 
 import odesim
-from odesim.lab.claims import Claim, Mark, Measurement, Statement, deviation
+from odesim.lab.claims import Claim, Mark, Measurement, deviation
 from odesim.models.scan_snap.decoder import SYSTEM as ALONE
 from odesim.models.scan_snap.full import SYSTEM as FULL
 from odesim.models.scan_snap.full import K, S, Y, Z, copies, eta_Y, eta_Z, j, l, m
@@ -109,53 +109,47 @@ DECODER = (
         "scan_snap.gradients",
         Source(PAPER, "Lemmas 1 and 2"),
         "gradient flow of the loss of scan_snap.full, by differentiation, from a random state",
-        printed=Statement(
-            "Y' = f e^T and z' = diag(f)(I - f f^T) Y e for a sequence: the mean over classes is the gradient",
-            gradients,
-            "rounding of sums of some 30 terms of order 1",
-        ),
+        "Y' = f e^T and z' = diag(f)(I - f f^T) Y e for a sequence: the mean over classes is the gradient",
+        gradients,
+        "rounding of sums of some 30 terms of order 1",
     ),
     Claim(
         "scan_snap.decoder_alone",
         Source(PAPER, "Lemma 3"),
         "scan_snap.full_decorrelated with attention at rest, two classes with an overlap",
-        printed=Statement(
-            "the classes learn apart: alpha_nn = exp(M h) / (M - 1 + exp(M h))",
-            lambda: predicted("full_decorrelated"),
-            "10 times the relative tolerance 1e-10 of both runs",
-            when="the decoder gradient is decorrelated",
-            otherwise=lambda: predicted("full"),
-        ),
+        "the classes learn apart: alpha_nn = exp(M h) / (M - 1 + exp(M h))",
+        lambda: predicted("full_decorrelated"),
+        "10 times the relative tolerance 1e-10 of both runs",
+        when="the decoder gradient is decorrelated",
+        otherwise=lambda: predicted("full"),
         models=("scan_snap.full_decorrelated", "scan_snap.full", "scan_snap.decoder"),
     ),
     Claim(
         "scan_snap.decoder_solution",
         Source(PAPER, "Lemmas 5 and 6"),
         "scan_snap.decoder to t = 50, M = 10000",
-        printed=Statement(
-            "u = M h obeys exp(u) + (M - 1) u = M eta_Y t/K + 1, and int gamma dt = K (M - 1)^2 h^2 / (2 eta_Y)",
-            margin,
-            "100 times the relative tolerance 1e-10 of the run; Gamma is of order 100",
-        ),
+        "u = M h obeys exp(u) + (M - 1) u = M eta_Y t/K + 1, and int gamma dt = K (M - 1)^2 h^2 / (2 eta_Y)",
+        margin,
+        "100 times the relative tolerance 1e-10 of the run; Gamma is of order 100",
         depends=("scan_snap.decoder_alone",),
     ),
     Claim(
         "scan_snap.decoder_steps",
         Source(PAPER, "Lemma 5 and Fig. 8", "the largest gaps by an independent program"),
         "descent on scan_snap.decoder by steps of 1, M = 50 and 1000, eta_Y = .1 ... 20",
-        printed=Statement("0 <= h* - h <= 2 eta_Y / M at every step", steps, "of the bounds the error of the runs; digits as recorded"),
+        "0 <= h* - h <= 2 eta_Y / M at every step",
+        steps,
+        "of the bounds the error of the runs; digits as recorded",
         depends=("scan_snap.decoder_solution",),
     ),
     Claim(
         "scan_snap.gamma_max",
         Source(PAPER, "Lemma 6"),
         "scan_snap.decoder, M = 10000",
-        printed=Statement(
-            "gamma is largest, ((M-1)/M) W((M-1)/e), where u = 1 + W((M-1)/e)",
-            largest_gamma,
-            "a grid of 1e-3 in t, on which the maximum is flat to 1e-6",
-            marks=(Mark("gamma", (1 - 1 / Symbol("M")) * LambertW((Symbol("M") - 1) / E)),),
-        ),
+        "gamma is largest, ((M-1)/M) W((M-1)/e), where u = 1 + W((M-1)/e)",
+        largest_gamma,
+        "a grid of 1e-3 in t, on which the maximum is flat to 1e-6",
+        marks=(Mark("gamma", (1 - 1 / Symbol("M")) * LambertW((Symbol("M") - 1) / E)),),
         depends=("scan_snap.decoder_solution",),
     ),
 )

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, deviation
+from odesim.lab.claims import Claim, Measurement, deviation
 from odesim.models.self_supervised._mode_claims import DIRECT, EMA, ENDS, FINE, HIGH, MODE_CLAIMS, MODES, PAPER
 from odesim.symbolic import Source
 
@@ -126,7 +126,9 @@ CLAIMS = (
         "self_supervised.trained",
         Source(PAPER, "eqs. 11 and 12", "by SGD on sampled views"),
         "the task simsiam, rate .01, batches of 64, 16 seeds, beside self_supervised.modes and modes_ema",
-        printed=Statement("trained networks follow the modes, in the mean", trained, SAMPLED),
+        "trained networks follow the modes, in the mean",
+        trained,
+        SAMPLED,
         models=(MODES, EMA),
         depends=("self_supervised.modes_of_matrices",),
     ),
@@ -134,38 +136,50 @@ CLAIMS = (
         "self_supervised.trained_collapse",
         Source(PAPER, "Section 3.2", "below eq. 16, by SGD on sampled views"),
         "the task simsiam, weight decay .2 and .25, four seeds, beside self_supervised.modes",
-        printed=Statement("trained networks collapse above eta = 1/(4 (1 + sigma2)), and not below", trained_collapse, SAMPLED),
+        "trained networks collapse above eta = 1/(4 (1 + sigma2)), and not below",
+        trained_collapse,
+        SAMPLED,
         depends=("self_supervised.collapse",),
     ),
     Claim(
         "self_supervised.trained_direct",
         Source(PAPER, "Section 4", "by SGD on sampled views, the predictor set in each step"),
         "the task simsiam with predictor=set, eight seeds, beside self_supervised.direct_pred",
-        printed=Statement("a network with a predictor that is set learns a small mode by eps alone", trained_direct, SAMPLED),
+        "a network with a predictor that is set learns a small mode by eps alone",
+        trained_direct,
+        SAMPLED,
         depends=("self_supervised.direct_pred_modes",),
     ),
     Claim(
         "self_supervised.modes_of_matrices",
         Source(PAPER, "eqs. 11 and 12"),
         "self_supervised.simsiam from common eigenvectors in random bases, beside self_supervised.modes",
-        printed=Statement("with common eigenvectors the modes decouple", modes_of_matrices, "100 times the relative tolerance"),
+        "with common eigenvectors the modes decouple",
+        modes_of_matrices,
+        "100 times the relative tolerance",
     ),
     Claim(
         "self_supervised.balance",
         Source(PAPER, "Theorem 1"),
         "self_supervised.byol from random matrices, alpha = 1.7, beta = .3",
-        printed=Statement("W W^T = Wp^T Wp / alpha + exp(-2 eta t) C, whatever Wa does", balance, "100 times the relative tolerance"),
+        "W W^T = Wp^T Wp / alpha + exp(-2 eta t) C, whatever Wa does",
+        balance,
+        "100 times the relative tolerance",
     ),
     Claim(
         "self_supervised.alignment",
         Source(PAPER, "Section 3", "Assumption 3, Theorem 3, without the symmetry that it assumes"),
         "self_supervised.simsiam from random matrices",
-        printed=Statement("Wp becomes symmetric, and its eigenspaces align with those of F", alignment, "none: bounds"),
+        "Wp becomes symmetric, and its eigenspaces align with those of F",
+        alignment,
+        "none: bounds",
     ),
     Claim(
         "self_supervised.stop_gradient",
         Source(PAPER, "Theorem 2"),
         "self_supervised.no_stop, scalars and matrices",
-        printed=Statement("without the stop-gradient W -> 0, as fast as the least eigenvalue of H", no_stop, "a unit of the last digit"),
+        "without the stop-gradient W -> 0, as fast as the least eigenvalue of H",
+        no_stop,
+        "a unit of the last digit",
     ),
 )

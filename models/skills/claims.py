@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement
+from odesim.lab.claims import Claim, Measurement
 from odesim.symbolic import Source
 
 RECORDED = {0.0: 0.327842, 0.5: 0.288669, 5.0: 0.299402}
@@ -40,12 +40,10 @@ CLAIMS = (
         "skills.mixture_helps",
         Source("chen2023skillit", "Section 4", "a chain of three skills"),
         "skills.mixture, eta = 0, 1/2 and 5",
-        printed=Statement(
-            "a mixture that follows what helps lowers the losses more than an even one, at rate 5 less than at rate 1/2",
-            better,
-            "half a unit of the last recorded digit",
-            when="skills teach along a chain; of six random graphs rate 5 is the better one in each",
-            otherwise=better_at_random,
-        ),
+        "a mixture that follows what helps lowers the losses more than an even one, at rate 5 less than at rate 1/2",
+        better,
+        "half a unit of the last recorded digit",
+        when="skills teach along a chain; of six random graphs rate 5 is the better one in each",
+        otherwise=better_at_random,
     ),
 )

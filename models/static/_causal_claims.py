@@ -16,7 +16,7 @@ from itertools import chain
 
 import numpy as np
 
-from odesim.lab.claims import Claim, Measurement, Statement
+from odesim.lab.claims import Claim, Measurement
 from odesim.symbolic import Source
 
 PARENTS = (-1, 0, 0, 1, 2, 2, 3)  # of places 0 to 6; place 7 is the query
@@ -115,11 +115,9 @@ GRADIENT = Claim(
     "static.parent_gradient",
     Source("nichani2024causal", "the gradient of attention at the start", "a tree of seven places and a query"),
     "all sequences of eight places over two states; 10,000 chains of three states in the limit of many places",
-    printed=Statement(
-        "the gradient of the first attention at the start is, in each row, largest at the parent",
-        lambda: chain(gradient_finds(1.0), in_the_limit()),
-        "exact sums; h^2 of differences of step h = .001; rounding; four standard errors",
-        when="the mean of the transition matrix is uniform; of states that last, a place finds itself",
-        otherwise=lambda: gradient_finds(0.3),
-    ),
+    "the gradient of the first attention at the start is, in each row, largest at the parent",
+    lambda: chain(gradient_finds(1.0), in_the_limit()),
+    "exact sums; h^2 of differences of step h = .001; rounding; four standard errors",
+    when="the mean of the transition matrix is uniform; of states that last, a place finds itself",
+    otherwise=lambda: gradient_finds(0.3),
 )

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from odesim.base.errors import counted
-from odesim.lab.claims import Claim, Measurement, Statement
+from odesim.lab.claims import Claim, Measurement
 from odesim.symbolic import Source
 
 D, K = 8, 3
@@ -133,11 +133,9 @@ HYPERCUBE = Claim(
     "static.hypercube",
     Source("saunshi2022understanding", "the hypercube", "augmentations that shrink the coordinates without a label"),
     f"all signs of {D} coordinates, the label on {K} of them",
-    printed=Statement(
-        "representations of least contrastive loss solve the downstream task",
-        lambda: chain(linear_is_right(), signs_have_equal_losses()),
-        "exact sums; what descent leaves; four standard errors",
-        when="they are linear in the input; functions of its signs of the same loss may know nothing of the label",
-        otherwise=signs_know,
-    ),
+    "representations of least contrastive loss solve the downstream task",
+    lambda: chain(linear_is_right(), signs_have_equal_losses()),
+    "exact sums; what descent leaves; four standard errors",
+    when="they are linear in the input; functions of its signs of the same loss may know nothing of the label",
+    otherwise=signs_know,
 )

@@ -15,7 +15,7 @@ from math import comb
 import numpy as np
 from scipy.stats import binom
 
-from odesim.lab.claims import Claim, Measurement, Statement
+from odesim.lab.claims import Claim, Measurement
 from odesim.symbolic import Source
 
 PLACES = (16, 64, 256, 1024, 4096, 16384)
@@ -165,28 +165,24 @@ LEARNING = (
         "static.sample_size",
         Source("edelman2022inductive", "sparse functions of few places", "one place, the gradient of even attention"),
         "exact chances, T = 16 to 16384 places, three levels of noise",
-        printed=Statement(
-            "attention finds one place among T from samples of order ln T", logarithmic, "whole numbers; four standard errors"
-        ),
+        "attention finds one place among T from samples of order ln T",
+        logarithmic,
+        "whole numbers; four standard errors",
     ),
     Claim(
         "static.parity_samples",
         Source("edelman2022inductive", "sparse functions of few places", "parities of s places"),
         "drawn samples of ten signs, parities of two and of three",
-        printed=Statement(
-            "a parity of s places among T is fixed by order s ln T samples: with m of them (C(T, s) - 1) / 2^m others agree",
-            of_parities,
-            "four standard errors; half a digit; 1/T",
-        ),
+        "a parity of s places among T is fixed by order s ln T samples: with m of them (C(T, s) - 1) / 2^m others agree",
+        of_parities,
+        "four standard errors; half a digit; 1/T",
     ),
     Claim(
         "static.random_labels",
         Source("zhang2017understanding", "Theorem 1 and Section 2", "random labels, a small network"),
         "a construction with 2n + d weights; Adam on 256 points, twelve seeds",
-        printed=Statement(
-            "2n + d weights fit any labels of n points, and training fits random labels to the last one",
-            memorised,
-            "rounding; four standard errors of means of twelve seeds",
-        ),
+        "2n + d weights fit any labels of n points, and training fits random labels to the last one",
+        memorised,
+        "rounding; four standard errors of means of twelve seeds",
     ),
 )

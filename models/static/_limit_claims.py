@@ -22,7 +22,7 @@ from itertools import chain, combinations, islice, product
 
 import numpy as np
 
-from odesim.lab.claims import Claim, Measurement, Statement
+from odesim.lab.claims import Claim, Measurement
 from odesim.symbolic import Source
 
 SLOTS, VALUES, FACTS = 4, 3, 5
@@ -122,13 +122,11 @@ FACT_CLAIM = Claim(
     "static.hallucination",
     Source("kalai2024calibrated", "Corollary 1", "level sets of the model; facts alike"),
     "all 1024 draws of five facts of four; a thousand facts by formula",
-    printed=Statement(
-        "g(H) >= MF - Mis - 3 |Facts| / (d |H|) - sqrt(6 ln(6/d) / n): a calibrated model makes facts up",
-        lambda: (*inequality(), *constants(), *says_something(1000)),
-        "exact counts; half a unit of the last recorded digit",
-        when="there are hundreds of facts; of a hundred the bound is below 0 and says nothing",
-        otherwise=lambda: says_something(100),
-    ),
+    "g(H) >= MF - Mis - 3 |Facts| / (d |H|) - sqrt(6 ln(6/d) / n): a calibrated model makes facts up",
+    lambda: (*inequality(), *constants(), *says_something(1000)),
+    "exact counts; half a unit of the last recorded digit",
+    when="there are hundreds of facts; of a hundred the bound is below 0 and says nothing",
+    otherwise=lambda: says_something(100),
 )
 
 
@@ -188,11 +186,9 @@ COMPONENTS = Claim(
     "static.one_component",
     Source("wen2023uninterpretable", "one component alone", "one matrix; the weights that pruning leaves"),
     "a head of attention before and after; 4000 draws of up to 13 weights",
-    printed=Statement(
-        "equal functions have matrices of any norm and spectrum, and one random network is pruned to any function",
-        lambda: chain(turned(), pruned()),
-        "rounding; four deviations of shares of 4000 and 20,000 draws",
-    ),
+    "equal functions have matrices of any norm and spectrum, and one random network is pruned to any function",
+    lambda: chain(turned(), pruned()),
+    "rounding; four deviations of shares of 4000 and 20,000 draws",
 )
 
 
@@ -253,9 +249,7 @@ COMPOSITION = Claim(
     "static.composition",
     Source("peng2024limitations", "Theorem 1", "wording recalled; the least errors by enumeration"),
     "all tables of two entries and of three, all sets of up to eight messages",
-    printed=Statement(
-        "one layer with H (d + 1) p < n log n errs on g(f(x)), with a chance of at least 1/3 - H (d + 1) p / (3 n log n)",
-        lambda: (*told_in_few_bits(), *of_a_layer()),
-        "exact counts; rounding",
-    ),
+    "one layer with H (d + 1) p < n log n errs on g(f(x)), with a chance of at least 1/3 - H (d + 1) p / (3 n log n)",
+    lambda: (*told_in_few_bits(), *of_a_layer()),
+    "exact counts; rounding",
 )

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from odesim.lab.claims import Claim, Measurement, Statement
+from odesim.lab.claims import Claim, Measurement
 from odesim.symbolic import Source
 
 ZETA, DELTA, SIZE, TOKENS, DRAWS = 0.3, 1.5, 0.8, 10, 200_000
@@ -40,9 +40,7 @@ PROMPT = Claim(
         "oymak2023role", "Abstract", "the initial trajectory of gradient descent: its first step by the prompt, tokens that matter or not"
     ),
     "200,000 inputs of ten tokens, three of which matter",
-    printed=Statement(
-        "the gradient by the prompt at 0 is zeta (1 - zeta) delta |w|^2 q: it points to the mark q, not to the value w",
-        prompt_gradient,
-        "four standard errors",
-    ),
+    "the gradient by the prompt at 0 is zeta (1 - zeta) delta |w|^2 q: it points to the mark q, not to the value w",
+    prompt_gradient,
+    "four standard errors",
 )

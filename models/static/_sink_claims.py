@@ -52,7 +52,10 @@ SINKS = Claim(
     "static.heavy_hitters",
     Source("zhang2023h2o", "accumulated attention", "keys that get most of it"),
     "even causal attention of 35 to 10,000 keys; 2000 draws of random scores",
-    printed=Statement("a fifth of the keys with half of all attention are those that matter", matter, "a tenth of the share", fails=True),
+    "a fifth of the keys with half of all attention are those that matter",
+    matter,
+    "a tenth of the share",
+    fails=True,
     corrected=Statement(
         "even causal attention gives the first key H_T / T, and a fifth of the keys (1 + ln 5)/5 = .52 of all: the null of such claims",
         by_the_null,

@@ -6,7 +6,7 @@ from math import comb
 
 import numpy as np
 
-from odesim.lab.claims import Claim, Measurement, Statement
+from odesim.lab.claims import Claim, Measurement
 from odesim.models.static._causal_claims import GRADIENT
 from odesim.models.static._contrast_claims import CONTRAST
 from odesim.models.static._hypercube_claims import HYPERCUBE
@@ -162,17 +162,17 @@ CLAIMS = (
         "static.missing_mass",
         Source("kalai2024calibrated", "Section 3", "the Good-Turing estimate, facts alike"),
         "20,000 draws of 1000 of 1000 facts",
-        printed=Statement(
-            "the share of facts seen once estimates the mass of those never seen, to 7/sqrt(n)",
-            missing_mass,
-            "four standard errors; the limit to 1/n and the noise of a deviation",
-        ),
+        "the share of facts seen once estimates the mass of those never seen, to 7/sqrt(n)",
+        missing_mass,
+        "four standard errors; the limit to 1/n and the noise of a deviation",
     ),
     Claim(
         "static.parent",
         Source("nichani2024causal", "the information that the gradient holds", "chains with one parent each"),
         "10,000 chains of three states, six places",
-        printed=Statement("the chi-squared information on a place is largest at its parent", parents, EXACT),
+        "the chi-squared information on a place is largest at its parent",
+        parents,
+        EXACT,
     ),
     GRADIENT,
     PROMPT,
@@ -180,21 +180,19 @@ CLAIMS = (
         "static.brackets_cancel",
         Source("wen2023uninterpretable", "Theorem 1", "sufficiency, one layer, bounded depth"),
         "500 sequences of 28 brackets, two types, depth 4",
-        printed=Statement(
-            "brackets that cancel in pairs leave the last open one, whatever the attention",
-            lambda: read_off(by_place=False),
-            EXACT,
-            when="attention depends on the depth alone",
-            otherwise=lambda: read_off(by_place=True),
-        ),
+        "brackets that cancel in pairs leave the last open one, whatever the attention",
+        lambda: read_off(by_place=False),
+        EXACT,
+        when="attention depends on the depth alone",
+        otherwise=lambda: read_off(by_place=True),
     ),
     Claim(
         "static.parity",
         Source("wies2023subtask", "Section 5", "parities without and with intermediate steps"),
         "all inputs of ten bits, 50 random units of relu",
-        printed=Statement(
-            "a unit's mean squared correlation with parities of k bits is at most E phi^2 / C(d, k)", parity_signal, "rounding"
-        ),
+        "a unit's mean squared correlation with parities of k bits is at most E phi^2 / C(d, k)",
+        parity_signal,
+        "rounding",
     ),
     HYPERCUBE,
     CONTRAST,

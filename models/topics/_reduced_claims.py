@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, deviation
+from odesim.lab.claims import Claim, Measurement, deviation
 from odesim.models.topics._population import Population
 from odesim.symbolic import Source
 
@@ -120,55 +120,55 @@ REDUCED = (
         "topics.sixteen_numbers",
         Source(PAPER, "Sections 3 and 4", "the reduction is ours"),
         "topics.reduced and topics.full from a random symmetric start, T = 4, v = 3, to t = 150",
-        printed=Statement("on symmetric starts 16 numbers are the whole model", sixteen, "100 times the runs' relative tolerance"),
+        "on symmetric starts 16 numbers are the whole model",
+        sixteen,
+        "100 times the runs' relative tolerance",
         slow=True,
     ),
     Claim(
         "topics.slopes",
         Source(PAPER, "Section 4", "at uniform attention; the slopes are ours"),
         "topics.reduced for a time of 1e-3, T = 4, 10 and 6, values learned and half learned",
-        printed=Statement(
-            "attention to the topic grows by what the topic's words and wrong values tell, that to the word itself by a_w",
-            slopes,
-            "what the values move in a time of 1e-3",
-        ),
+        "attention to the topic grows by what the topic's words and wrong values tell, that to the word itself by a_w",
+        slopes,
+        "what the values move in a time of 1e-3",
         depends=("topics.sixteen_numbers",),
     ),
     Claim(
         "topics.second_stage",
         Source(PAPER, "Section 4", "the time is ours"),
         "topics.reduced, T = v = 10, tau = 2, from eps = 1e-2 to 1e-4",
-        printed=Statement("attention to the topic comes at ln(1/eps) / g2 and a constant", attention, "half a unit of the last digit"),
+        "attention to the topic comes at ln(1/eps) / g2 and a constant",
+        attention,
+        "half a unit of the last digit",
         depends=("topics.slopes",),
     ),
     Claim(
         "topics.scaled_logits",
         Source(PAPER, "Section 4", "logits over sqrt(d_a), which the paper leaves out; the scaling is ours"),
         "topics.full at a random state, d_a = 101 and 1; topics.reduced, T = v = 10, tau = 2, d_a = 101, eps = 1e-3",
-        printed=Statement(
-            "W_K and W_Q over d_a^(1/4) move as with d_a = 1, sqrt(d_a) times slower: attention comes after "
-            "sqrt(d_a) (ln(1/eps) + ln(d_a)/4) / g2",
-            scaled,
-            "rounding; of the time .5 %, the transient and saturation",
-        ),
+        "W_K and W_Q over d_a^(1/4) move as with d_a = 1, sqrt(d_a) times slower: attention comes after "
+        "sqrt(d_a) (ln(1/eps) + ln(d_a)/4) / g2",
+        scaled,
+        "rounding; of the time .5 %, the transient and saturation",
         depends=("topics.second_stage",),
     ),
     Claim(
         "topics.plateaus",
         Source(PAPER, "Section 4", "the numbers by an independent script"),
         "topics.reduced, T = v = 10, tau = 2, eps = 1e-3, to t = 6e5",
-        printed=Statement("the loss falls in stages: 1, .9500, .9459", stages, "half a unit of the last digit"),
+        "the loss falls in stages: 1, .9500, .9459",
+        stages,
+        "half a unit of the last digit",
         depends=("topics.sixteen_numbers",),
     ),
     Claim(
         "topics.third_stage",
         Source(PAPER, "Section 4", "not in the paper; the numbers by an independent script"),
         "topics.reduced, T = 4, v = 3, from eps = 3e-2 to 1e-3",
-        printed=Statement(
-            "the word that is shown is copied after a time of order 1/eps",
-            copying,
-            "half a unit of the last digit; of the loss, how far it still is from the least, .61915",
-        ),
+        "the word that is shown is copied after a time of order 1/eps",
+        copying,
+        "half a unit of the last digit; of the loss, how far it still is from the least, .61915",
         depends=("topics.sixteen_numbers",),
     ),
 )

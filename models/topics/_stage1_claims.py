@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import odesim
-from odesim.lab.claims import Claim, Measurement, Statement, deviation
+from odesim.lab.claims import Claim, Measurement, deviation
 from odesim.models.topics._population import Population
 from odesim.symbolic import Source
 
@@ -105,56 +105,48 @@ STAGE1 = (
         "topics.blocks",
         Source(PAPER, "Theorem 1", "from zero, without weight decay; the numbers by an independent script"),
         "topics.stage1, T = 4, v = 3, tau = 2, p_c = .1, to t = 1500",
-        printed=Statement("values end as blocks: one number for words of a topic, one for all others", blocks, SCRIPT),
+        "values end as blocks: one number for words of a topic, one for all others",
+        blocks,
+        SCRIPT,
     ),
     Claim(
         "topics.two_rates",
         Source(PAPER, "Theorem 1", "along the run; the solution is ours"),
         "topics.stage1, p_c = .1, to t = 100",
-        printed=Statement(
-            "values relax at 2 kappa^2 sigma2 along contrasts of topics and at 2 |mu|^2 along the mean document",
-            two_rates,
-            "100 times the relative tolerance 1e-10 of the run",
-        ),
+        "values relax at 2 kappa^2 sigma2 along contrasts of topics and at 2 |mu|^2 along the mean document",
+        two_rates,
+        "100 times the relative tolerance 1e-10 of the run",
     ),
     Claim(
         "topics.logistic",
         Source(PAPER, "Theorem 1", "with values E^T E; the law is ours"),
         "topics.tied from E = .1 I, to t = 60",
-        printed=Statement(
-            "values of tied embeddings obey a logistic law of rate 8 sigma2 kappa",
-            logistic,
-            "100 times the relative tolerance 1e-10 of the run",
-        ),
+        "values of tied embeddings obey a logistic law of rate 8 sigma2 kappa",
+        logistic,
+        "100 times the relative tolerance 1e-10 of the run",
     ),
     Claim(
         "topics.many_optima",
         Source(PAPER, "Theorem 1", "without weight decay; what is least is ours"),
         "topics.stage1 from optima with s = 0, .4 and 1, to t = 100, and from zero, p_c = .1",
-        printed=Statement(
-            "values s I + (1 - s) blocks, less what random words take, are optima for every s; from zero the shortest one is reached",
-            many_optima,
-            "rounding; of ridge regression its weight over the least eigenvalue",
-        ),
+        "values s I + (1 - s) blocks, less what random words take, are optima for every s; from zero the shortest one is reached",
+        many_optima,
+        "rounding; of ridge regression its weight over the least eigenvalue",
     ),
     Claim(
         "topics.unmoved",
         Source(PAPER, "Theorem 1", "from other starts"),
         "topics.stage1 from normal numbers, to t = 300",
-        printed=Statement(
-            "values on what is neither a contrast of topics nor the mean document stay as they start",
-            unmoved,
-            "10 times the relative tolerance 1e-10 of the run; what is left of the start",
-        ),
+        "values on what is neither a contrast of topics nor the mean document stay as they start",
+        unmoved,
+        "10 times the relative tolerance 1e-10 of the run; what is left of the start",
     ),
     Claim(
         "topics.mixtures",
         Source(PAPER, "Theorem 1", "topics that are not equally frequent in a document"),
         "topics.stage1, documents of .5, .3, .15 and .05 of four topics in all orders, to t = 100",
-        printed=Statement(
-            "for proportions theta of topics the slow rate has sigma2 = (E |theta|^2 - 1/T) / (v (T - 1))",
-            mixtures,
-            "100 times the relative tolerance 1e-10 of the run",
-        ),
+        "for proportions theta of topics the slow rate has sigma2 = (E |theta|^2 - 1/T) / (v (T - 1))",
+        mixtures,
+        "100 times the relative tolerance 1e-10 of the run",
     ),
 )

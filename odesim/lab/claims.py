@@ -98,7 +98,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class Claim:
-    """A numbered statement of a paper. printed: as the paper has it. corrected: None if it holds as printed.
+    """A numbered statement of a paper, as printed: text to fails are those of its Statement. corrected: None if it holds as printed.
 
     name: `<family>.<name>`. run: in one line, what is run. models: Systems that the run uses, where that line does not name just them.
     depends: names of the claims that this one builds on: the reduction whose states it speaks of, the law that it refines.
@@ -107,7 +107,13 @@ class Claim:
     name: str
     source: Source
     run: str
-    printed: Statement
+    text: str
+    check: Check
+    tolerance: str
+    when: str = ""
+    otherwise: Check | None = None
+    marks: tuple[Mark, ...] = ()
+    fails: bool = False
     corrected: Statement | None = None
     models: tuple[str, ...] = ()
     slow: bool = False
@@ -116,6 +122,11 @@ class Claim:
     def __post_init__(self) -> None:
         named = tuple(dict.fromkeys(re.findall(r"\b[a-z_]\w*\.[a-z]\w*", self.run)))
         object.__setattr__(self, "models", self.models or named)
+
+    @property
+    def printed(self) -> Statement:
+        """The statement as the paper has it."""
+        return Statement(self.text, self.check, self.tolerance, self.when, self.otherwise, self.marks, self.fails)
 
     @property
     def statements(self) -> dict[str, Statement]:

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import odesim as library
-from odesim.lab.claims import Claim, Measurement, Statement, Verdict, all_claims
+from odesim.lab.claims import Claim, Measurement, Verdict, all_claims
 from odesim.lab.claims_schema import SCHEMA
 from odesim.lab.output import claims_page
 from odesim.symbolic import Source
@@ -25,8 +25,8 @@ ROOT = Path(__file__).parents[2]
 
 
 def claim_of(verdict: Verdict, check=lambda: [Measurement("a", 1.0, 1.0, 0.1)]) -> Claim:
-    statement = Statement("x", check, "none", "the moon is full" * (verdict == Verdict.HOLDS_WHEN), fails=verdict == Verdict.FAILS)
-    return Claim("joma.made", Source("tian2023joma", "Theorem 0"), "joma.linear, but not run", statement)
+    given = {"when": "the moon is full" * (verdict == Verdict.HOLDS_WHEN), "fails": verdict == Verdict.FAILS}
+    return Claim("joma.made", Source("tian2023joma", "Theorem 0"), "joma.linear, but not run", "x", check, "none", **given)
 
 
 def broken():
