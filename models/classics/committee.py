@@ -76,11 +76,7 @@ SYSTEM = System(
         Param(eta_2, 0.5, Interval(0, oo), "learning rate of the second layer"),
         Param(sigma, 0.0, Interval(0, oo), "standard deviation of label noise"),
     ),
-    initial={
-        Q[i, k]: KroneckerDelta(i, k) * (0.25 - 0.09 * i / K),
-        R[i, m]: 1e-3 * KroneckerDelta(i, m) / (1 + i),
-        v[i]: 1,
-    },
+    initial={Q[i, k]: KroneckerDelta(i, k) * (0.25 - 0.09 * i / K), R[i, m]: 1e-3 * KroneckerDelta(i, m) / (1 + i), v[i]: 1},
     sizes={K: 2, M: 2},
     span=(0.0, 200.0),
     time="samples / dimension",

@@ -66,11 +66,7 @@ SYSTEM = System(
     observables={"sharpness": S(i), "sigma2": sigma2(i)},
     display={"S": S(i), "sigma2": sigma2(i)},
     invariants=(
-        Invariant(
-            "loss falls",
-            over(Sum, sigma2(j) ** 2, (j, d)) / (4 * stiff) - over(Sum, a[k] * y[k], (k, n)),
-            "nonincreasing",
-        ),
+        Invariant("loss falls", over(Sum, sigma2(j) ** 2, (j, d)) / (4 * stiff) - over(Sum, a[k] * y[k], (k, n)), "nonincreasing"),
     ),
     closed_forms=(ClosedForm("above the edge", "from S at the edge or above in all directions, as long as that holds", above),),
 )

@@ -20,10 +20,7 @@ from odesim.symbolic import IndexedBase, Param, System, sizes
 J, h = Symbol("J", real=True), Symbol("h", real=True)
 couplings, fields = IndexedBase("J", shape=(n, n)), IndexedBase("h", shape=(n,))
 WHERE = "the k-Gibbs sampler"
-PAIRS = (
-    Param(J, 0.3, Interval(-oo, oo), "coupling of every pair of signs"),
-    Param(h, 0.0, Interval(-oo, oo), "field on every sign"),
-)
+PAIRS = (Param(J, 0.3, Interval(-oo, oo), "coupling of every pair of signs"), Param(h, 0.0, Interval(-oo, oo), "field on every sign"))
 MATRIX = (
     Param(couplings, 0.3, Interval(-oo, oo), "coupling of each pair of signs; its diagonal does not matter"),
     Param(fields, 0.0, Interval(-oo, oo), "field on each sign"),

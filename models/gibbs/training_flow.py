@@ -86,8 +86,5 @@ SYSTEM = System(
     observables={"loss": loss, "error": error},
     display={"P": drawn, "score": scores, "loss": loss, "error": error},
     constraints=(Constraint("p sums to 1", over(Sum, p[x], (x, S)) - 1, "==0", 1e-9),),
-    invariants=(
-        Invariant("loss falls", loss, "nonincreasing"),
-        Invariant("error falls", error, "nonincreasing", when=in_family),
-    ),
+    invariants=(Invariant("loss falls", loss, "nonincreasing"), Invariant("error falls", error, "nonincreasing", when=in_family)),
 )

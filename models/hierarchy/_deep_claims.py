@@ -120,14 +120,7 @@ OURS = 8  # seeds
 def ncorr(classes: int, children: int, latents: Latents, scale: float, t: float) -> np.ndarray:
     """NCorr (R, 2, 2) of seeds, at the start and at time t, of both layers."""
     eta = 0.2
-    settings: dict[str, Any] = {
-        "num_classes": classes,
-        "num_children": children,
-        "n0": latents[0],
-        "n1": latents[1],
-        "K1": 100,
-        "K2": 100,
-    }
+    settings: dict[str, Any] = {"num_classes": classes, "num_children": children, "n0": latents[0], "n1": latents[1], "K1": 100, "K2": 100}
     settings |= {"phi": "relu", "init_scale": scale, "eta": eta}
     run = odesim.train("hierarchy_layers", settings=settings, seeds=range(OURS), steps=round(t / eta), save=2, observe=("NCorr",))
     return run.observables["NCorr"]

@@ -50,9 +50,6 @@ SYSTEM = Map(
     time="updates",
     observables={"overlap": over(Sum, X[i, n] * s[i], (i, d)) / d, "energy": energy},
     display={"field": field, "energy": energy},
-    constraints=(
-        Constraint("W is symmetric", W[i, j] - W[j, i], "==0"),
-        Constraint("W has no diagonal", W[i, i], "==0"),
-    ),
+    constraints=(Constraint("W is symmetric", W[i, j] - W[j, i], "==0"), Constraint("W has no diagonal", W[i, i], "==0")),
     invariants=(Invariant("energy falls", energy, "nonincreasing", when=And(d <= B, over(Sum, (s[i] ** 2 - 1) ** 2, (i, d)) <= 0)),),
 )

@@ -41,10 +41,7 @@ SYSTEM = System(
     source=Source("hopfield1984neurons", "eqs. 5 and 7", "tanh, no capacities, no inputs"),
     axes={i: d, j: d},
     equations={u[i]: over(Sum, W[i, j] * tanh(g * u[j]), (j, d)) - u[i]},
-    params=(
-        Param(W, hebb, Interval(-oo, oo), "weights, symmetric"),
-        Param(g, 3.0, Interval.open(0, oo), "gain of the neurons"),
-    ),
+    params=(Param(W, hebb, Interval(-oo, oo), "weights, symmetric"), Param(g, 3.0, Interval.open(0, oo), "gain of the neurons")),
     initial={u[i]: cos(i) / 2},
     sizes={d: 12},
     span=(0.0, 20.0),

@@ -35,7 +35,4 @@ def entropy(x: Any) -> Expr:
 unigram = entropy(pi1)
 bigram = (1 - pi1) * entropy(p) + pi1 * entropy(q)
 """The loss of the best prediction without the last token, and with it."""
-PARAMS = (
-    Param(p, 0.2, Interval.open(0, 1), "probability of 1 after 0"),
-    Param(q, 0.3, Interval.open(0, 1), "probability of 0 after 1"),
-)
+PARAMS = (Param(p, 0.2, Interval.open(0, 1), "probability of 1 after 0"), Param(q, 0.3, Interval.open(0, 1), "probability of 0 after 1"))

@@ -83,11 +83,7 @@ SYSTEM = System(
     sizes={N: 3, V: 6, S: 120},
     span=(0.0, 300.0),
     time="time of gradient flow",
-    observables={
-        "loss": loss,
-        "s1": over(Sum, Piecewise((first, previous), (0, True)), (i, N), (j, N)) / N,
-        "s2": answered,
-    },
+    observables={"loss": loss, "s1": over(Sum, Piecewise((first, previous), (0, True)), (i, N), (j, N)) / N, "s2": answered},
     views=(Lines("loss"), Lines("s1"), Lines("s2"), Matrix("W_2"), Matrix("W_3")),
     display={"first": first, "second": second, "logits": logits, "loss": loss},
     invariants=(

@@ -69,11 +69,7 @@ def linear(score: Any) -> Any:
 LOSS: dict[str, Callable[[Any], Any]] = {"ce": cross_entropy, "mse": squared, "fixed": linear}
 """Losses of a sample by name; fixed: what goes back to node k is A[y[n], k] less its mean over classes, whatever h is."""
 z = Z[l, q[n]]
-ATTENTION: dict[str, Any] = {
-    "linear": X[n, l] * z / T,
-    "exp": X[n, l] * exp(z / T),
-    "softmax": softmax(z / T, (l, Mc), weight=X[n, l]),
-}
+ATTENTION: dict[str, Any] = {"linear": X[n, l] * z / T, "exp": X[n, l] * exp(z / T), "softmax": softmax(z / T, (l, Mc), weight=X[n, l])}
 """Attention b[n, l] by name."""
 e = shifted_exp(z / T, (l, Mc), X[n, l])
 CONTEXT: dict[str, Any] = {

@@ -47,11 +47,7 @@ SYSTEM = System(
     sizes={Mc: 6, K: 4, N: 4, C: 4},
     span=(0.0, 20.0),
     time="learning rate times steps",
-    observables={
-        "loss": theorem_1(loss),
-        "z": z,
-        "entropy": over(Sum, pi[n] * theorem_1(entropy(share, (l, Mc))), (n, N)),
-    },
+    observables={"loss": theorem_1(loss), "z": z, "entropy": over(Sum, pi[n] * theorem_1(entropy(share, (l, Mc))), (n, N))},
     display={"z": z, "b": theorem_1(b), "u": theorem_1(u), "p": theorem_1(softmax(score, (a, C)))},
     constraints=(Constraint("pi sums to 1", over(Sum, pi[n], (n, N)) - 1, "==0", 1e-9),),
     invariants=(Invariant("loss falls", theorem_1(loss), "nonincreasing"),),

@@ -42,10 +42,7 @@ SYSTEM = System(
     source=Source("bietti2023birth", "Section 3", "one matrix, from zero"),
     axes={x: N},
     equations={m[x]: M * p[x] / (exp(m[x]) + M - 1)},
-    params=(
-        Param(p, zipf, Interval.open(0, oo), "frequencies of the tokens"),
-        Param(M, 7.0, Interval.open(1, oo), "number of classes"),
-    ),
+    params=(Param(p, zipf, Interval.open(0, oo), "frequencies of the tokens"), Param(M, 7.0, Interval.open(1, oo), "number of classes")),
     initial={m[x]: 0},
     sizes={N: 10},
     span=(0.0, 300.0),

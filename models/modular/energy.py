@@ -69,8 +69,5 @@ SYSTEM = System(
     time="time of the ascent",
     observables={"energy": energy, "F": F},
     views=(Lines("energy"),),
-    invariants=(
-        Invariant("the sphere stays", norm, "constant"),
-        Invariant("energy grows", energy / norm**2, "nondecreasing"),
-    ),
+    invariants=(Invariant("the sphere stays", norm, "constant"), Invariant("energy grows", energy / norm**2, "nondecreasing")),
 )

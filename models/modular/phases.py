@@ -64,22 +64,10 @@ SYSTEM = System(
     axes={n: N, k: K},
     # of a wave of length p the square has the mean 1/2: the metric of amplitudes and phases
     equations=gradient_flow(
-        loss,
-        {
-            alpha[n, k]: 2 / p,
-            beta[n, k]: 2 / p,
-            phi[n, k]: 2 / (p * alpha[n, k] ** 2),
-            psi[n, k]: 2 / (p * beta[n, k] ** 2),
-        },
+        loss, {alpha[n, k]: 2 / p, beta[n, k]: 2 / p, phi[n, k]: 2 / (p * alpha[n, k] ** 2), psi[n, k]: 2 / (p * beta[n, k] ** 2)}
     ),
-    params=(
-        Param(p, 23.0, Interval.open(0, oo), "the modulus"),
-        Param(lam, 0.0, Interval(0, oo), "weight decay"),
-    ),
-    constraints=(
-        Constraint("p is odd", Mod(p, 2) - 1, "==0"),
-        Constraint("k goes up to (p - 1)/2", (p - 1) / 2 - K, ">=0"),
-    ),
+    params=(Param(p, 23.0, Interval.open(0, oo), "the modulus"), Param(lam, 0.0, Interval(0, oo), "weight decay")),
+    constraints=(Constraint("p is odd", Mod(p, 2) - 1, "==0"), Constraint("k goes up to (p - 1)/2", (p - 1) / 2 - K, ">=0")),
     initial={alpha[n, k]: 0.02, beta[n, k]: 0.02, phi[n, k]: Rational(1, 10), psi[n, k]: Rational(1, 2) + (k + n) / 5},
     sizes={N: 1, K: 11},
     span=(0.0, 600.0),

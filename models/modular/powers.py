@@ -64,11 +64,7 @@ SYSTEM = System(
     name="modular.powers",
     source=Source("tian2025provable", "Abstract", "quadratic units on Z/M, in Fourier powers; derived"),
     axes={k: K, j: K},
-    equations={
-        U[k]: 4 * U[k] * (M * V[k] - 2 * energy),
-        V[k]: 4 * V[k] * (M * U[k] - 2 * energy),
-        rest: -8 * energy * rest,
-    },
+    equations={U[k]: 4 * U[k] * (M * V[k] - 2 * energy), V[k]: 4 * V[k] * (M * U[k] - 2 * energy), rest: -8 * energy * rest},
     params=(Param(rest0, 0.1, Interval(0, 1), "share of the means of the weights at the start"),),
     constraints=(Constraint("U[k] is at least 0", U[k], ">=0", 1e-9), Constraint("V[k] is at least 0", V[k], ">=0", 1e-9)),
     initial={U[k]: (1 - rest0) * (k + 1) / (K * (K + 1)), V[k]: (1 - rest0) / (2 * K), rest: rest0},

@@ -32,11 +32,7 @@ def stages() -> Iterable[Measurement]:
     yield Measurement("times at which a strategy is nearest that was passed", (np.diff(near) < 0).sum(), 0.0)
     late = run.t >= run.events["unigram"][0]["t"]
     yield Measurement(
-        "v_1 less the largest other v, from the unigram on",
-        (v[late, 1] - np.delete(v[late], 1, axis=1).max(axis=1)).min(),
-        0.0,
-        0.0,
-        ">=",
+        "v_1 less the largest other v, from the unigram on", (v[late, 1] - np.delete(v[late], 1, axis=1).max(axis=1)).min(), 0.0, 0.0, ">="
     )
     yield deviation("w_d, w_o at t = 100", (run.y["w_d"][100], run.y["w_o"][100]), (AT_100["w_d"], AT_100["w_o"]), 6e-7)
     yield deviation("v at t = 100", v[100], AT_100["v"], 6e-7)

@@ -28,11 +28,7 @@ SYSTEM = System(
     name="optimisers.adam",
     source=Source("kingma2015adam", "Algorithm 1", "in continuous time"),
     axes=AXES,
-    equations={
-        w[i]: -m[i] / ripe(t1, time) / (sqrt(Max(v[i], 0) / ripe(t2, time)) + eps),
-        m[i]: (g - m[i]) / t1,
-        v[i]: (g**2 - v[i]) / t2,
-    },
+    equations={w[i]: -m[i] / ripe(t1, time) / (sqrt(Max(v[i], 0) / ripe(t2, time)) + eps), m[i]: (g - m[i]) / t1, v[i]: (g**2 - v[i]) / t2},
     params=(
         *PARAMS,
         Param(t1, 0.1, Interval.open(0, oo), "time over which slopes are averaged"),

@@ -32,11 +32,7 @@ SYSTEM = Map(
     source=Source("polyak1964methods", "the method of a heavy ball", "in torch's form"),
     axes=AXES,
     updates={w[i]: w[i] - lr * (mu * v[i] + g), v[i]: mu * v[i] + g},
-    params=(
-        *PARAMS,
-        Param(lr, 0.1, Interval.open(0, oo), "learning rate"),
-        Param(mu, 0.9, Interval(0, 1), "memory of the velocity"),
-    ),
+    params=(*PARAMS, Param(lr, 0.1, Interval.open(0, oo), "learning rate"), Param(mu, 0.9, Interval(0, 1), "memory of the velocity")),
     constraints=SYMMETRIC,
     initial={w[i]: w0[i], v[i]: 0},
     sizes={n: 2},

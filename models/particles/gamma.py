@@ -35,10 +35,7 @@ SYSTEM = System(
     source=Source("geshkovski2023mathematical", "eq. SA", "equal inner products"),
     axes={},
     equations={gamma: rate},
-    params=(
-        Param(beta, 4.0, Interval(0, oo), "inverse temperature"),
-        Param(n, 32.0, Interval(2, oo), "number of tokens"),
-    ),
+    params=(Param(beta, 4.0, Interval(0, oo), "inverse temperature"), Param(n, 32.0, Interval(2, oo), "number of tokens")),
     initial={gamma: 0},
     span=(0.0, 6.0),
     time="depth",

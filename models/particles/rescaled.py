@@ -51,10 +51,7 @@ SYSTEM = System(
     name="particles.rescaled",
     source=Source("geshkovski2023emergence", "eq. 1.4", "exp(tV) as a state"),
     axes={i: n, j: n, a: d, b: d, c: d, e: d},
-    equations={
-        z[i, a]: over(Sum, V[a, b] * (mean - z[i, b]), (b, d)),
-        E[a, b]: over(Sum, V[a, c] * E[c, b], (c, d)),
-    },
+    equations={z[i, a]: over(Sum, V[a, b] * (mean - z[i, b]), (b, d)), E[a, b]: over(Sum, V[a, c] * E[c, b], (c, d))},
     params=(
         Param(Q, identity, Interval(-oo, oo), "queries of the tokens"),
         Param(K, identity, Interval(-oo, oo), "keys of the tokens"),

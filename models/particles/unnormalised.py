@@ -48,11 +48,7 @@ def pull(component: Any) -> Any:
 product = over(Sum, x[i, a] * x[j, a], (a, d))
 pairs = over(Sum, Piecewise((1, product > Rational(999, 1000)), (0, True)), (i, n), (j, n)) - n
 energy = over(Sum, exp(beta * product), (i, n), (j, n)) / n**2
-PLAIN = And(
-    ON_SPHERE,
-    causal <= 0,
-    *(over(Sum, (W[h, a, b] - KroneckerDelta(a, b)) ** 2, (h, H), (a, d), (b, d)) <= 0 for W in (Q, K, V)),
-)
+PLAIN = And(ON_SPHERE, causal <= 0, *(over(Sum, (W[h, a, b] - KroneckerDelta(a, b)) ** 2, (h, H), (a, d), (b, d)) <= 0 for W in (Q, K, V)))
 norm = over(Sum, x[i, a] ** 2, (a, d))
 SYSTEM = System(
     name="particles.unnormalised",

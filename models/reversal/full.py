@@ -78,10 +78,7 @@ SYSTEM = System(
     span=(0.0, 100.0),
     time="SGD steps",
     observables={"loss": loss, "p": over(Sum, KroneckerDelta(m, x3[k]) * softmax(Y[x1[k], m], (m, M)), (m, M))},
-    invariants=(
-        Invariant("row sums of Y", over(Sum, Y[a, m], (m, M)), "constant"),
-        Invariant("loss falls", loss, "nonincreasing"),
-    ),
+    invariants=(Invariant("row sums of Y", over(Sum, Y[a, m], (m, M)), "constant"), Invariant("loss falls", loss, "nonincreasing")),
     events=(
         Event("mean loss is ln 2", loss - 0.6931471805599453, direction=-1, doc="targets have probability 1/2, in the geometric mean"),
     ),

@@ -44,11 +44,7 @@ SYSTEM = System(
     initial={v: 0},
     span=(0.0, 5000.0),
     time="SGD steps",
-    observables={
-        "p_target": 1 / (r + (M - r) * exp(-v)),
-        "p_other": exp(-v) / (r + (M - r) * exp(-v)),
-        "loss": log(r + (M - r) * exp(-v)),
-    },
+    observables={"p_target": 1 / (r + (M - r) * exp(-v)), "p_other": exp(-v) / (r + (M - r) * exp(-v)), "loss": log(r + (M - r) * exp(-v))},
     constraints=(Constraint("M is more than r", M - r - 1e-9, ">=0"),),
     invariants=(
         Invariant("closed form", (r * exp(v) + (M - r) * v) / M - eta_Y * time / N, "constant"),

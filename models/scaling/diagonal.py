@@ -45,9 +45,6 @@ SYSTEM = System(
     time="steps times learning rate",
     observables={"beta": beta(i), "loss": loss},
     display={"beta": beta(i)},
-    invariants=(
-        Invariant("product of the layers", u[i] * v[i], "constant"),
-        Invariant("loss falls", loss, "nonincreasing"),
-    ),
+    invariants=(Invariant("product of the layers", u[i] * v[i], "constant"), Invariant("loss falls", loss, "nonincreasing")),
     closed_forms=(ClosedForm("without correlations", "G diagonal, u, v > 0", without_correlations),),
 )

@@ -57,9 +57,6 @@ SYSTEM = System(
     span=(0.0, 6.0),
     time="steps times learning rate",
     observables={"loss": loss},
-    invariants=(
-        Invariant("length", over(Sum, m[j] ** 2, (j, n)), "constant"),
-        Invariant("loss falls", loss, "nonincreasing"),
-    ),
+    invariants=(Invariant("length", over(Sum, m[j] ** 2, (j, n)), "constant"), Invariant("loss falls", loss, "nonincreasing")),
     closed_forms=(ClosedForm("power iteration", "k = 2, a start of length 1", power_steps),),
 )

@@ -134,12 +134,7 @@ SYSTEM = System(
     sizes={K: 2, S: 30},
     span=(0.0, 100.0),
     time="SGD steps",
-    observables={
-        "loss": loss,
-        "c": c,
-        "entropy": entropy_of(P[n, l]),
-        "entropy_distinct": entropy_of(P[n, l] * (1 - sign(rivals))),
-    },
+    observables={"loss": loss, "c": c, "entropy": entropy_of(P[n, l]), "entropy_distinct": entropy_of(P[n, l] * (1 - sign(rivals)))},
     views=(Lines("loss"), Lines("entropy_distinct"), Matrix("Y"), Attention("c")),
     display={
         "f": f,

@@ -71,12 +71,7 @@ SYSTEM = System(
     name="scan_snap.reduced_symmetric",
     source=Source("tian2023scan", "Theorem 1 (eq. 10) and Lemma 4", "in SGD steps; on symmetric data"),
     axes={j: D, g: C},
-    equations={
-        S_d: 2 * push * eps / rho2,
-        S_c: 2 * k_m * push * square / rho2**2,
-        B: push * eps,
-        u: M * eta_Y / K * left,
-    },
+    equations={S_d: 2 * push * eps / rho2, S_c: 2 * k_m * push * square / rho2**2, B: push * eps, u: M * eta_Y / K * left},
     params=(
         Param(mc, 10.0, Interval(0, oo), "number of common tokens in a group"),
         Param(p, rising, Interval(0, 1), "probability of a distinct token in its class"),

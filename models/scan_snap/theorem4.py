@@ -54,10 +54,7 @@ SYSTEM = System(
     time="the paper's time",
     observables={"gamma": gamma, "chi_bound": exp(2 * B)},
     display={"gamma": gamma, "xi": xi},
-    invariants=(
-        Invariant("z + B", z + B, "constant"),
-        Invariant("B grows", B, "nondecreasing", when=u >= 0),
-    ),
+    invariants=(Invariant("z + B", z + B, "constant"), Invariant("B grows", B, "nondecreasing", when=u >= 0)),
     events=(
         Event("half way", u - log(M - 1), direction=1, doc="the next token is predicted with probability 1/2"),
         Event("gamma peaks", u - 1 - (M - 1) * exp(-u), direction=1, doc="gamma, the push of the decoder, is largest"),

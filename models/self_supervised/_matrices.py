@@ -48,10 +48,7 @@ PARAMS = (
     Param(eta, 0.04, Interval(0, oo), "weight decay"),
     Param(sigma2, 0.1, Interval(0, oo), "variance of the noise of a view"),
 )
-STARTS = (
-    Param(W0, weights, Interval(-oo, oo), "weights at the start"),
-    Param(Wp0, predictor, Interval(-oo, oo), "predictor at the start"),
-)
+STARTS = (Param(W0, weights, Interval(-oo, oo), "weights at the start"), Param(Wp0, predictor, Interval(-oo, oo), "predictor at the start"))
 BALANCE = over(Sum, W[i, j] * W[k, j], (j, n1)) - over(Sum, Wp[l, i] * Wp[l, k], (l, n2)) / alpha
 DECAYS = Invariant("balance decays", BALANCE * exp(2 * eta * time), "constant")
 """W W^T - Wp^T Wp / alpha, whatever the target is."""

@@ -74,11 +74,7 @@ def first_layer() -> Iterable[Measurement]:
     attention = trained()[1][:, :, 1]
     off = (attention[:, 0] - attention[:, 1:].mean(axis=1)) / attention[:, 1:].std(axis=1)
     yield Measurement(
-        "layer 2: attention to one topic, above that to random ones, in their deviations, least of the seeds",
-        off.min(),
-        2.0,
-        0.0,
-        "<=",
+        "layer 2: attention to one topic, above that to random ones, in their deviations, least of the seeds", off.min(), 2.0, 0.0, "<="
     )
 
 

@@ -19,15 +19,7 @@ from odesim.base.signals import check_seconds
 from odesim.ensembles.design import Design, Table, design_members, part_kinds
 from odesim.ensembles.ledger import Progress
 from odesim.ensembles.members import Members, make_members
-from odesim.ensembles.request import (
-    METHOD_NAMES,
-    RESERVED_NAMES,
-    Chunk,
-    EnsembleRequest,
-    check_observe,
-    make_outputs,
-    meanings,
-)
+from odesim.ensembles.request import METHOD_NAMES, RESERVED_NAMES, Chunk, EnsembleRequest, check_observe, make_outputs, meanings
 from odesim.inputs.arguments import check_count
 from odesim.inputs.schema import make_schema
 from odesim.inputs.times import stop_times

@@ -66,10 +66,7 @@ BACKENDS = {
             "odesim.run.problem:numpy_right_side",
             compiles="",
             gpu=False,
-            uses={
-                RUN: Ability("whole arrays; slow, for checks", METHODS, EXPLICIT),
-                TRAINING: Ability("the processor"),
-            },
+            uses={RUN: Ability("whole arrays; slow, for checks", METHODS, EXPLICIT), TRAINING: Ability("the processor")},
         ),
         Backend(
             "cuda",

@@ -153,12 +153,7 @@ class RunOptions:
         low=0,
     )
     halvings: int = option(
-        0,
-        "K",
-        "With noise: follow the path that steps of 2^K H have; default {default}.",
-        reads="count",
-        low=0,
-        of_maps=False,
+        0, "K", "With noise: follow the path that steps of 2^K H have; default {default}.", reads="count", low=0, of_maps=False
     )
 
     @property
@@ -229,11 +224,7 @@ class Values:
         reads="save",
     )
     vary: Mapping[str, Any] = option(
-        {},
-        "NAME=VALUE",
-        "Give each member its own value: random, or a row of a table.",
-        many=True,
-        completes=("params", "states", "="),
+        {}, "NAME=VALUE", "Give each member its own value: random, or a row of a table.", many=True, completes=("params", "states", "=")
     )
     grid: Mapping[str, Any] = option(
         {},

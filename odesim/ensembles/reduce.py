@@ -88,14 +88,7 @@ class ReducingLedger(FreshLedger):
     """
 
     def __init__(
-        self,
-        count: int,
-        columns: int,
-        chunk: int,
-        block: int,
-        statistics: tuple[str, ...],
-        times: Array,
-        over_time: tuple[str, ...] = (),
+        self, count: int, columns: int, chunk: int, block: int, statistics: tuple[str, ...], times: Array, over_time: tuple[str, ...] = ()
     ) -> None:
         super().__init__(np.full(count, UNDONE, np.int8), chunk)
         self.block, self.times, self.over_time = block, times, over_time

@@ -256,14 +256,7 @@ def with_jumps(x: Array, values: Any, at: Array) -> tuple[Array, Any, Array]:
 
 
 def draw_cells(
-    axes: Axes,
-    borders: tuple[Array, Array],
-    shown: Any,
-    label: str,
-    over: Any = None,
-    *,
-    log: bool | None = False,
-    floor: float = 0.0,
+    axes: Axes, borders: tuple[Array, Array], shown: Any, label: str, over: Any = None, *, log: bool | None = False, floor: float = 0.0
 ) -> tuple[QuadMesh, tuple[str, ...]]:
     """Draws masked values shown (m, n) as cells with borders x (n + 1,), y (m + 1,), with a labelled colour bar above.
 

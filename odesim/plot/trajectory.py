@@ -229,11 +229,7 @@ def legend_of(seeds: int) -> list[Artist]:
         return []
     outer, inner = SHADES
     half = [Patch(color=CATEGORIES[0], alpha=inner, lw=0, label="middle half")] * (seeds >= HALVES)
-    return [
-        Line2D([], [], color=CATEGORIES[0], label="mean of seeds"),
-        *half,
-        Patch(color=CATEGORIES[0], alpha=outer, lw=0, label="range"),
-    ]
+    return [Line2D([], [], color=CATEGORIES[0], label="mean of seeds"), *half, Patch(color=CATEGORIES[0], alpha=outer, lw=0, label="range")]
 
 
 def draw_table(axes: Axes, table: Table, *, log: bool = False) -> None:

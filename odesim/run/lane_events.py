@@ -127,12 +127,7 @@ def watched_lines(plan: KernelPlan, rows: Rows, start: str, state: dict[int, str
     lines += ["marks = 0.0", *(["others = False"] if more else [])]
     lines += [line for i in size for line in mark_lines(i, watch.pieces)]
     lines += [f"more = {2.0**MARKS!r} if others else 0.0", "marks += more"] if more else []
-    return [
-        *lines,
-        "marks = marks if taken else 0.0",
-        f"{at(rows.marks, w)} = marks",
-        "hits += 1 if marks > 0.0 else 0",
-    ]
+    return [*lines, "marks = marks if taken else 0.0", f"{at(rows.marks, w)} = marks", "hits += 1 if marks > 0.0 else 0"]
 
 
 def watch_text(plan: KernelPlan, rows: Rows) -> str:

@@ -173,13 +173,7 @@ def march_texts(plan: KernelPlan, rows: Rows) -> list[str]:
 ARITHMETIC = ("exp2", "log2", "power")
 CONTROL = "odesim.stepper.control"
 EXACT = ("moment",)  # the same bits in lanes as in a run of one system, whatever else is contracted
-SOURCES = (
-    "odesim.stepper.powers",
-    CONTROL,
-    "odesim.runtime.intrinsics",
-    *SEARCH_MODULES,
-    "odesim.stepper.search_by_address",
-)
+SOURCES = ("odesim.stepper.powers", CONTROL, "odesim.runtime.intrinsics", *SEARCH_MODULES, "odesim.stepper.search_by_address")
 RUNTIME = ("maximum", "minimum", "powi")
 
 

@@ -124,13 +124,7 @@ class LaneEngine:
         return block
 
     def integrate(
-        self,
-        params: Mapping[str, Array],
-        initial: Mapping[str, Array],
-        count: int,
-        stop: Array,
-        pool: Any,
-        into: Chunk | None = None,
+        self, params: Mapping[str, Array], initial: Mapping[str, Array], count: int, stop: Array, pool: Any, into: Chunk | None = None
     ) -> Chunk:
         """Integrates count members: params and initial {name: (count, *shape)} are their own values. into: for the results.
 

@@ -68,17 +68,7 @@ def collect(state: Left, code: int, stats: dict[str, float]) -> Raw:
     worst = state.worst()
     message = with_broken(_message(problem, state, status, standing, t, last_event), problem.laws, worst)
     return Raw(
-        times[:saved],
-        rows[:saved],
-        events,
-        status,
-        message,
-        t,
-        y.copy(),
-        state.method.name,
-        stats,
-        worst=worst,
-        watched=state.watched(),
+        times[:saved], rows[:saved], events, status, message, t, y.copy(), state.method.name, stats, worst=worst, watched=state.watched()
     )
 
 

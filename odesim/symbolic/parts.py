@@ -19,11 +19,7 @@ from odesim.base.errors import SpecError, value_text
 from odesim.base.parsing import readable
 from odesim.symbolic.indices import IndexedBase, PlainBase, base_name, our_array
 from odesim.symbolic.layered import with_layers
-from odesim.symbolic.reductions import (
-    canonical,
-    free_indices,
-    subexpressions,
-)
+from odesim.symbolic.reductions import canonical, free_indices, subexpressions
 
 Key: TypeAlias = Any
 """A state as it stands in an equation: an Indexed such as v[i], or a Symbol."""

@@ -66,12 +66,7 @@ class Observer:
         return max(1, AT_ONCE // max((prod(extents(shape, sizes)) for shape in loops), default=1))
 
     def __call__(
-        self,
-        t: Array,
-        y: Mapping[str, Array],
-        sizes: Mapping[str, int],
-        params: Mapping[str, Any],
-        derivatives: Derivatives,
+        self, t: Array, y: Mapping[str, Array], sizes: Mapping[str, int], params: Mapping[str, Any], derivatives: Derivatives
     ) -> dict[str, Array]:
         """{observable: array (T, *shape)} for states {name: (T, *shape)} at times t (T,)."""
         parts = list(self._parts(t, y, sizes, params)) if self.expressions else []

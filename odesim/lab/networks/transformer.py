@@ -34,12 +34,7 @@ def torch_linear(shape: tuple[int, ...], fan_in: int) -> InitialLaw:
     return InitialLaw(shape, "uniform", 1.0 / math.sqrt(fan_in))
 
 
-CHOICES = {
-    "norm": ("pre", "post", "none"),
-    "activation": tuple(ACTIVATIONS),
-    "at": ("last", "all", "given"),
-    "start": ("torch", "normal"),
-}
+CHOICES = {"norm": ("pre", "post", "none"), "activation": tuple(ACTIVATIONS), "at": ("last", "all", "given"), "start": ("torch", "normal")}
 BIASES = ("attention", "projection", "mlp", "head")
 LEAST = {"vocabulary": 1, "width": 1, "layers": 0, "heads": 1, "mlp": 0, "positions": 0, "outputs": 1}
 GROUPS = {

@@ -37,10 +37,7 @@ def wrong(outputs: Array, targets: Array) -> Array:
     return np.asarray((outputs[:, :, 0].argmax(axis=-1) != targets).mean(axis=1))
 
 
-SETTINGS = (
-    Setting("entries", 6, "entries of each table", low=2),
-    *shape_settings("sequences", width=64, mlp=128, rate=1e-3),
-)
+SETTINGS = (Setting("entries", 6, "entries of each table", low=2), *shape_settings("sequences", width=64, mlp=128, rate=1e-3))
 
 
 def sequences(values: Settings) -> Sequences:

@@ -111,11 +111,7 @@ TASK = ReferenceTask(
     described_by={
         # the System eliminates z by an invariant of the flow, which discrete descent does not keep
         "joma.self_consistent": pair_of(
-            *("v", "loss=loss_population", "entropy"),
-            step="w",
-            linear=False,
-            requirements={"momentum": (0,)},
-            other_misfits=unequal_rates,
+            *("v", "loss=loss_population", "entropy"), step="w", linear=False, requirements={"momentum": (0,)}, other_misfits=unequal_rates
         )
     },
 )

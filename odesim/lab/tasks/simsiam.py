@@ -249,14 +249,7 @@ TASK = ReferenceTask(
             example={**OF_MODES, "beta": 0.4},
         ),
         "self_supervised.byol": pair_of(
-            *ALIGNED,
-            *MATRICES,
-            "Wa",
-            step="all",
-            start=("W", "Wp", "Wa"),
-            requirements=FITS,
-            other_misfits=averaged,
-            example={"beta": 0.4},
+            *ALIGNED, *MATRICES, "Wa", step="all", start=("W", "Wp", "Wa"), requirements=FITS, other_misfits=averaged, example={"beta": 0.4}
         ),
         "self_supervised.no_stop": pair_of(*MATRICES, **OF_WEIGHTS, requirements={**ALONE, "stop": (False,)}, example={"stop": False}),
         # a batch makes of equal singular values unequal ones, and their order is by size

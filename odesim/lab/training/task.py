@@ -204,10 +204,7 @@ def same_quantity(name: str, source: str = "", doc: str = "") -> Link:
 
 
 def pair_of(
-    *rows: Link | str,
-    step: str | Callable[[TrainingFacts], float] = lambda facts: 1.0,
-    start: Sequence[Link | str] = (),
-    **more: Any,
+    *rows: Link | str, step: str | Callable[[TrainingFacts], float] = lambda facts: 1.0, start: Sequence[Link | str] = (), **more: Any
 ) -> Pair:
     """The Pair with these rows: Links, or names of observables without conversion, as `v` or as `loss=loss_population` with another name.
 
