@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def claim_of(verdict: Verdict, check=lambda: [Measurement("a", 1.0, 1.0, 0.1)]) -> Claim:
-    given = {"when": "the moon is full" * (verdict == Verdict.HOLDS_WHEN), "fails": verdict == Verdict.FAILS}
+    given: dict[str, Any] = {"when": "the moon is full" * (verdict == Verdict.HOLDS_WHEN), "fails": verdict == Verdict.FAILS}
     return Claim("joma.made", Source("tian2023joma", "Theorem 0"), "joma.linear, but not run", "x", check, "none", **given)
 
 
