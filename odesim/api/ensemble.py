@@ -290,7 +290,7 @@ def check_one_law(values: Values) -> None:
 
 def reduced(
     members: Members, request: EnsembleRequest, names: tuple[tuple[str, ...], tuple[str, ...]], execution: Execution, together: int
-) -> "xarray.Dataset":
+) -> xarray.Dataset:
     """The statistics of all members as a Dataset: NAME_mean, NAME_var, ... (time, ...), NAME_quantiles (quantile, time, ...), NAME_count.
 
     names: of statistics, and of what they are taken of besides, which a member has once: NAME_time_max_mean (...). together: chunks that
