@@ -1,4 +1,4 @@
-"""The gradient of a first layer of attention at the start, of sequences whose places have parents: by enumeration, and in the limit.
+"""Attention at the start: gradients of sequences whose places have parents, and by a prompt; where even attention goes.
 
 Two layers without values, as in nichani2024causal. Layer 1 attends by place, h_i = sum_j S(A)[i, j] e(s_j) over j <= i; layer 2 weighs
 place i by w_i ~ exp(beta h_i[s_T]), and f[s'] = sum_i w_i 1[s_i = s'] is the prediction of s_(T+1), with the loss -ln(f + eps). The last
@@ -9,14 +9,18 @@ g(i, j) = E sum P[s, s'] / pi[s'] (p(s_j = s, s_i = s') - pi[s] pi[s']), up to w
 At the parent g is the mean of the chi-squared information. Elsewhere it is a product of two density ratios, at most the root of both
 informations (Cauchy and Schwarz), and at most the parent's (data processing). At i itself it is the mean trace of P less 1: 0 where the
 mean of P is uniform, as the paper assumes. Where it is not, a place may find itself.
+
+Of T queries, query t has t keys with 1/t each: key j gets (H_T - H_(j-1)) / T of all attention, H the harmonic numbers. At T = 35 the first
+key has .118, four times the mean, and a fifth of the keys .511. What a trained model has beyond that is its own.
 """
 
 from collections.abc import Iterable
 from itertools import chain
+from math import ceil
 
 import numpy as np
 
-from odesim.lab.claims import Claim, Measurement
+from odesim.lab.claims import Claim, Measurement, Statement
 from odesim.symbolic import Source
 
 PARENTS = (-1, 0, 0, 1, 2, 2, 3)  # of places 0 to 6; place 7 is the query
@@ -120,4 +124,95 @@ GRADIENT = Claim(
     "exact sums; h^2 of differences of step h = .001; rounding; four standard errors",
     when="the mean of the transition matrix is uniform; of states that last, a place finds itself",
     otherwise=lambda: gradient_finds(0.3),
+)
+
+
+ZETA, DELTA, SIZE, TOKENS, TRIALS = 0.3, 1.5, 0.8, 10, 200_000
+
+
+def inputs(rng: np.random.Generator, q: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Labels (TRIALS,), and tokens (TRIALS, TOKENS, 4) of which the share ZETA are DELTA q + y w, the others noise."""
+    y, X = rng.choice([-1.0, 1.0], TRIALS), rng.normal(size=(TRIALS, TOKENS, 4))
+    X[:, : round(ZETA * TOKENS)] = DELTA * q + y[:, None, None] * w
+    return y, X
+
+
+def prompt_gradient() -> Iterable[Measurement]:
+    """200,000 inputs of ten tokens in four dimensions, three of them delta q + y w, the others noise: E y df/dp at p = 0.
+
+    f = w . X^T softmax(X p), so that df/dp is the covariance of x and x . w under even attention.
+    """
+    q, w = np.eye(4)[0], SIZE * np.eye(4)[1]
+    y, X = inputs(np.random.default_rng(0), q, w)
+    value = X @ w
+    slope = y[:, None] * ((X * value[:, :, None]).mean(axis=1) - X.mean(axis=1) * value.mean(axis=1, keepdims=True))
+    mean, error = slope.mean(axis=0), slope.std(axis=0) / TRIALS**0.5
+    want = ZETA * (1 - ZETA) * DELTA * SIZE**2
+    yield Measurement("zeta (1 - zeta) delta |w|^2", want, 0.2016, 1e-12)
+    yield Measurement("along q", mean[0], want, 4 * float(error[0]))
+    for name, a in (("along w", 1), ("across", 2), ("across, other", 3)):
+        yield Measurement(f"{name}", mean[a], 0.0, 4 * float(error[a]))
+
+
+PROMPT = Claim(
+    "static.prompt_gradient",
+    Source(
+        "oymak2023role", "Abstract", "the initial trajectory of gradient descent: its first step by the prompt, tokens that matter or not"
+    ),
+    "200,000 inputs of ten tokens, three of which matter",
+    "the gradient by the prompt at 0 is zeta (1 - zeta) delta |w|^2 q: it points to the mark q, not to the value w",
+    prompt_gradient,
+    "four standard errors",
+)
+
+
+T = 35
+
+
+def even(length: int) -> np.ndarray:
+    """The share of all attention (length,) that each key gets from queries that see all keys before them alike."""
+    return np.cumsum(1 / np.arange(length, 0.0, -1))[::-1] / length
+
+
+def most(shares: np.ndarray) -> float:
+    """What the fifth of the keys with the most of it has."""
+    return float(np.sort(shares)[::-1][: ceil(len(shares) / 5)].sum())
+
+
+def of_random_scores(spread: float, draws: int = 2000) -> np.ndarray:
+    """Mean shares (T,) of softmax attention on normal scores of this deviation."""
+    scores = np.exp(spread * np.random.default_rng(0).standard_normal((draws, T, T))) * np.tri(T)
+    return np.asarray((scores / scores.sum(axis=2, keepdims=True)).mean(axis=(0, 1)))
+
+
+def matter() -> Iterable[Measurement]:
+    """A fifth of the keys of even attention, in which no key matters more than another, has what a fifth has."""
+    yield Measurement("attention of the top fifth of the keys of even attention", most(even(T)), 0.2, 0.02)
+
+
+def by_the_null() -> Iterable[Measurement]:
+    """Even attention by formula, by random scores, and for longer contexts."""
+    yield Measurement("T = 35: first key", even(T)[0], 0.118479, 6e-7)
+    yield Measurement("T = 35: top fifth", most(even(T)), 0.510785, 6e-7)
+    yield Measurement("sum of the shares", even(T).sum(), 1.0, 1e-12)
+    drawn = of_random_scores(1.0)
+    yield Measurement("scores of deviation 1: largest difference from even attention", np.abs(drawn - even(T)).max(), 0.0, 2e-3)
+    for length in (100, 1000, 10_000):
+        # the first fifth: 1/5 of 1 + ln 5, from the integral of ln(1/x)
+        yield Measurement(f"T = {length}: top fifth, of (1 + ln 5)/5", most(even(length)), (1 + np.log(5)) / 5, 1 / length)
+
+
+SINKS = Claim(
+    "static.heavy_hitters",
+    Source("zhang2023h2o", "accumulated attention", "keys that get most of it"),
+    "even causal attention of 35 to 10,000 keys; 2000 draws of random scores",
+    "a fifth of the keys with half of all attention are those that matter",
+    matter,
+    "a tenth of the share",
+    fails=True,
+    corrected=Statement(
+        "even causal attention gives the first key H_T / T, and a fifth of the keys (1 + ln 5)/5 = .52 of all: the null of such claims",
+        by_the_null,
+        "half a unit of the last recorded digit; the noise of 2000 draws; 1/T",
+    ),
 )

@@ -7,13 +7,11 @@ from math import comb
 import numpy as np
 
 from odesim.lab.claims import Claim, Measurement
-from odesim.models.static._causal_claims import GRADIENT
+from odesim.models.static._causal_claims import GRADIENT, PROMPT, SINKS
 from odesim.models.static._contrast_claims import CONTRAST
 from odesim.models.static._hypercube_claims import HYPERCUBE
 from odesim.models.static._learning_claims import LEARNING
 from odesim.models.static._limit_claims import COMPONENTS, COMPOSITION, FACT_CLAIM
-from odesim.models.static._prompt_claims import PROMPT
-from odesim.models.static._sink_claims import SINKS
 from odesim.symbolic import Source
 
 CHAINS, LENGTH, STATES = 10_000, 6, 3
