@@ -13,17 +13,12 @@ from typing import Any
 import numpy as np
 from sympy import Interval, Sum, oo
 
+from odesim.models.joma.linear_multinode import gaussian
 from odesim.symbolic import ClosedForm, IndexedBase, Invariant, Param, Source, System, entropy, index, over, sizes
 
 l, k, j = index("l k j")
 M, K = sizes("M K")
 V, z, Delta = IndexedBase("V", shape=(M, K)), IndexedBase("z", shape=(M,)), IndexedBase("Delta", shape=(M, K))
-
-
-def gaussian(sizes: dict[str, int], params: dict[str, Any]) -> np.ndarray:
-    """Delta (M, K): normal numbers, always the same, scaled so that the longest row is 1."""
-    Delta = np.random.default_rng(0).standard_normal((sizes["M"], sizes["K"]))
-    return Delta / np.linalg.norm(Delta, axis=1).max()
 
 
 def hyperbolic(t: float, y0: dict[str, Any], params: dict[str, Any]) -> dict[str, Any]:

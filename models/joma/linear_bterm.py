@@ -13,17 +13,13 @@ from typing import Any
 import numpy as np
 from sympy import Gt, Interval, Sum, oo
 
+from odesim.models.joma.linear import rising
 from odesim.models.joma.linear_softmax import solution
 from odesim.symbolic import ClosedForm, IndexedBase, Invariant, Param, Source, System, entropy, index, over, sizes, softmax, time
 
 l, j = index("l j")
 (M,) = sizes("M")
 v, Delta, b = IndexedBase("v", shape=(M,)), IndexedBase("Delta", shape=(M,)), IndexedBase("b", shape=(M,))
-
-
-def rising(sizes: dict[str, int], params: dict[str, Any]) -> np.ndarray:
-    """Delta (M,): 1/M, 2/M, ..., 1."""
-    return np.arange(1, sizes["M"] + 1) / sizes["M"]
 
 
 def frequent(sizes: dict[str, int], params: dict[str, Any]) -> np.ndarray:

@@ -14,16 +14,8 @@ from typing import Any
 import numpy as np
 from sympy import And, Eq, Interval, erf, oo, sqrt
 
-from odesim.symbolic import ClosedForm, IndexedBase, Invariant, Param, Source, System, entropy, index, sizes, softmax
-
-(l,) = index("l")
-(M,) = sizes("M")
-v, Delta = IndexedBase("v", shape=(M,)), IndexedBase("Delta", shape=(M,))
-
-
-def rising(sizes: dict[str, int], params: dict[str, Any]) -> np.ndarray:
-    """Delta (M,): 1/M, 2/M, ..., 1."""
-    return np.arange(1, sizes["M"] + 1) / sizes["M"]
+from odesim.models.joma.linear import Delta, M, l, rising, spread, v, z
+from odesim.symbolic import ClosedForm, Invariant, Param, Source, System, softmax
 
 
 def solution(t: float, y0: dict[str, Any], params: dict[str, Any]) -> dict[str, Any]:
@@ -63,9 +55,6 @@ def solution(t: float, y0: dict[str, Any], params: dict[str, Any]) -> dict[str, 
     v[moving] = sign * others(w)
     return {"v": v}
 
-
-z = v[l] ** 2 / 2
-spread = entropy(softmax(z, (l, M)), (l, M))
 
 SYSTEM = System(
     name="joma.linear_softmax",

@@ -11,16 +11,12 @@ from typing import Any
 import numpy as np
 from sympy import Interval, exp, log, oo
 
+from odesim.models.joma.nonlinear import rising
 from odesim.symbolic import ClosedForm, Constraint, IndexedBase, Invariant, Param, Source, System, entropy, index, sizes, softmax
 
 (l,) = index("l")
 (M,) = sizes("M")
 L, mu, v0 = IndexedBase("L", shape=(M,)), IndexedBase("mu", shape=(M,)), IndexedBase("v0", shape=(M,))
-
-
-def rising(sizes: dict[str, int], params: dict[str, Any]) -> np.ndarray:
-    """mu (M,): equal steps from 1 (left out) to 3."""
-    return 1 + 2 * np.arange(1, sizes["M"] + 1) / sizes["M"]
 
 
 def time_between(L0: np.ndarray, L: np.ndarray, mu: np.ndarray) -> np.ndarray:

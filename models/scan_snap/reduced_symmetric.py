@@ -11,30 +11,16 @@ with the sign of E' that makes it positive, and -q0 (1 - sum), not +q0, in eq. 8
 S_d stays below 1 / max(p)^2. It comes so near that rounding tells once z of the most frequent token exceeds about 8.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sympy import And, Eq, Interval, Piecewise, Sum, Symbol, exp, log, nan, oo
 
-from odesim.symbolic import ClosedForm, Constraint, Event, IndexedBase, Invariant, MaxOver, Param, Source, System, index, over, sizes, time
+from odesim.models.scan_snap.symmetric import CONSTRAINTS, PARAMS, SCANNED, C, D, K, M, eta_Y, eta_Z, g, j, k_m, mc, p, pc
+from odesim.symbolic import ClosedForm, Event, Invariant, MaxOver, Source, System, over
 
-j, g = index("j g")
-D, C = sizes("D C")
-p, pc, mc = IndexedBase("p", shape=(D,)), IndexedBase("pc", shape=(C,)), IndexedBase("mc", shape=(C,))
 S_d, S_c, B, u = (Symbol(name, real=True) for name in ("S_d", "S_c", "B", "u"))
-K, M, k_m = (Symbol(name, positive=True) for name in ("K", "M", "k_m"))
-eta_Y, eta_Z = Symbol("eta_Y", nonnegative=True), Symbol("eta_Z", nonnegative=True)
-
-
-def rising(sizes: dict[str, int], params: dict[str, Any]) -> np.ndarray:
-    """p (D,) of the official generator: weights 1/D, 2/D, ..., 1, against a weight of 1 for each common token."""
-    weight = np.arange(1, sizes["D"] + 1) / sizes["D"]
-    return weight / (weight.sum() + np.sum(params["mc"]))
-
-
-def the_rest(sizes: dict[str, int], params: dict[str, Any]) -> np.ndarray:
-    """pc (C,): the probability that p leaves, divided equally among the common tokens."""
-    return np.full(sizes["C"], max(1 - np.sum(params["p"]), 0) / np.sum(params["mc"]))
 
 
 def margin(t: float, y0: dict[str, Any], params: dict[str, Any]) -> dict[str, Any]:
@@ -72,16 +58,7 @@ SYSTEM = System(
     source=Source("tian2023scan", "Theorem 1 (eq. 10) and Lemma 4", "in SGD steps; on symmetric data"),
     axes={j: D, g: C},
     equations={S_d: 2 * push * eps / rho2, S_c: 2 * k_m * push * square / rho2**2, B: push * eps, u: M * eta_Y / K * left},
-    params=(
-        Param(mc, 10.0, Interval(0, oo), "number of common tokens in a group"),
-        Param(p, rising, Interval(0, 1), "probability of a distinct token in its class"),
-        Param(pc, the_rest, Interval(0, 1), "probability of each common token of a group, in every class"),
-        Param(K, 2.0, Interval(1, oo), "number of classes, that is of next tokens that occur"),
-        Param(M, 34.0, Interval.open(1, oo), "number of tokens of the vocabulary, at least K"),
-        Param(k_m, 1.0, Interval(1, oo), "number of classes that share a query: 1 or K"),
-        Param(eta_Y, 1.0, Interval(0, oo), "learning rate of the decoder"),
-        Param(eta_Z, 1.0, Interval(0, oo), "learning rate of the attention"),
-    ),
+    params=tuple(replace(q, domain=Interval.open(1, oo)) if q.symbol == M else q for q in PARAMS),
     initial={S_d: 0, S_c: 0, B: 0, u: 0},
     sizes={D: 10, C: 1},
     span=(0.0, 100.0),
@@ -91,11 +68,7 @@ SYSTEM = System(
         **{"z": z, "zc": zc, "ct": ct, "cct": cc, "square": square, "common": common, "rho_sq": rho2, "epsilon": eps, "left": left},
         **{"gamma": gamma, "E_off": E_off, "E_diag": E_diag, "beta": beta, "push": push},
     },
-    constraints=(
-        Constraint("p and mc pc sum to 1", over(Sum, p[j], (j, D)) + over(Sum, mc[g] * pc[g], (g, C)) - 1, "==0", tol=1e-6),
-        Constraint("M is at least K", M - K, ">=0"),
-        Constraint("K is at least k_m", K - k_m, ">=0"),
-    ),
+    constraints=CONSTRAINTS,
     invariants=(
         Invariant("row sums of Z", k_m * over(Sum, z, (j, D)) + over(Sum, mc[g] * zc, (g, C)), "constant"),
         Invariant("distinct tokens gain", S_d, "nondecreasing", when=u >= 0),
@@ -106,9 +79,7 @@ SYSTEM = System(
     events=(
         Event("half way", u - log(M - 1), direction=1, doc="the next token is predicted with probability 1/2"),
         Event("gamma peaks", u - 1 - (M - 1) * exp(-u), direction=1, doc="gamma, the push of the decoder, is largest"),
-        Event(
-            "scanning ends", time * eta_Y - K * log(M), direction=1, doc="t = K ln(M) / eta_Y: up to here the paper lets the attention scan"
-        ),
+        SCANNED,
     ),
     closed_forms=(ClosedForm("margin of the decoder", "for every start", margin),),
 )

@@ -68,6 +68,25 @@ gc = (u[g] - v[g]) * (M - K) * never * pa
 along = over(Sum, fd * gd, (j, D)) + over(Sum, mc[g] * fc * gc, (g, C))
 whole = over(Sum, ct, (j, D)) + over(Sum, mc[g] * cc, (g, C))
 
+PARAMS = (
+    Param(mc, 10.0, Interval(0, oo), "number of common tokens in a group"),
+    Param(p, rising, Interval(0, 1), "probability of a distinct token in its class"),
+    Param(pc, the_rest, Interval(0, 1), "probability of each common token of a group, in every class"),
+    Param(K, 2.0, Interval(1, oo), "number of classes, that is of next tokens that occur"),
+    Param(M, 34.0, Interval(1, oo), "number of tokens of the vocabulary, at least K"),
+    Param(k_m, 1.0, Interval(1, oo), "number of classes that share a query: 1 or K"),
+    Param(eta_Y, 1.0, Interval(0, oo), "learning rate of the decoder"),
+    Param(eta_Z, 1.0, Interval(0, oo), "learning rate of the attention"),
+)
+CONSTRAINTS = (
+    Constraint("p and mc pc sum to 1", over(Sum, p[j], (j, D)) + over(Sum, mc[g] * pc[g], (g, C)) - 1, "==0", tol=1e-6),
+    Constraint("M is at least K", M - K, ">=0"),
+    Constraint("K is at least k_m", K - k_m, ">=0"),
+)
+SCANNED = Event(
+    "scanning ends", time * eta_Y - K * log(M), direction=1, doc="t = K ln(M) / eta_Y: up to here the paper lets the attention scan"
+)
+
 SYSTEM = System(
     name="scan_snap.symmetric",
     source=Source("tian2023scan", "Lemmas 1 and 2", "reduced by the symmetry of the data; exact"),
@@ -81,16 +100,7 @@ SYSTEM = System(
         v[g]: -eta_Y * fc * never * pa,
         zc[g]: eta_Z * k_m / K * fc * (gc - along * fc),
     },
-    params=(
-        Param(mc, 10.0, Interval(0, oo), "number of common tokens in a group"),
-        Param(p, rising, Interval(0, 1), "probability of a distinct token in its class"),
-        Param(pc, the_rest, Interval(0, 1), "probability of each common token of a group, in every class"),
-        Param(K, 2.0, Interval(1, oo), "number of classes, that is of next tokens that occur"),
-        Param(M, 34.0, Interval(1, oo), "number of tokens of the vocabulary, at least K"),
-        Param(k_m, 1.0, Interval(1, oo), "number of classes that share a query: 1 or K"),
-        Param(eta_Y, 1.0, Interval(0, oo), "learning rate of the decoder"),
-        Param(eta_Z, 1.0, Interval(0, oo), "learning rate of the attention"),
-    ),
+    params=PARAMS,
     initial={a[j]: 0, b[j]: 0, d[j]: 0, z[j]: 0, u[g]: 0, v[g]: 0, zc[g]: 0},
     sizes={D: 10, C: 1},
     span=(0.0, 100.0),
@@ -100,11 +110,7 @@ SYSTEM = System(
         **{"ct": ct, "rho": rho, "fd": fd, "fc": fc, "other": other, "never": never, "odds": odds, "pa": pa},
         **{"gd": gd, "gc": gc, "along": along, "loss": loss},
     },
-    constraints=(
-        Constraint("p and mc pc sum to 1", over(Sum, p[j], (j, D)) + over(Sum, mc[g] * pc[g], (g, C)) - 1, "==0", tol=1e-6),
-        Constraint("M is at least K", M - K, ">=0"),
-        Constraint("K is at least k_m", K - k_m, ">=0"),
-    ),
+    constraints=CONSTRAINTS,
     invariants=(
         Invariant("row sums of Y, distinct tokens", a[j] + (K - 1) * b[j] + (M - K) * d[j], "constant"),
         Invariant("row sums of Y, common tokens", K * u[g] + (M - K) * v[g], "constant"),
@@ -113,9 +119,7 @@ SYSTEM = System(
     ),
     events=(
         Event("half way", loss - log(2), direction=-1, doc="the next token is predicted with probability 1/2"),
-        Event(
-            "scanning ends", time * eta_Y - K * log(M), direction=1, doc="t = K ln(M) / eta_Y: up to here the paper lets the attention scan"
-        ),
+        SCANNED,
     ),
     closed_forms=(ClosedForm("separate classes", "from 0, where pc = 0 and M > 1", separate_classes),),
 )
