@@ -82,6 +82,13 @@ def words_of(operand: Operand) -> Iterator[str]:
         yield operand
 
 
+def weight_of(operand: Operand) -> int:
+    """How many operations there are in an operand, a function counting as ten."""
+    if isinstance(operand, str):
+        return 0
+    return (10 if operand.level == CALL else 1) + sum(map(weight_of, operand.operands))
+
+
 def renamed(operand: Operand, names: Mapping[str, str]) -> Operand:
     """The operand with names replaced."""
     if isinstance(operand, str):
@@ -210,6 +217,23 @@ class Formulas:
         operands: list[Operand] = [*self.code.values(), *self.outputs]
         return frozenset(word for operand in operands for word in words_of(operand))
 
+    @property
+    def weight(self) -> int:
+        """How many operations there are, a function counting as ten."""
+        return sum(weight_of(operation) for operation in self.code.values())
+
     def reads(self, letter: str) -> list[int]:
         """Indices of the states (y) or parameters (p) that the code reads."""
         return sorted(int(word[1:]) for word in self.words if word[0] == letter and word[1:].isdigit())
+
+
+@dataclass(frozen=True)
+class WrittenRight:
+    """A right-hand side of which a compiled run has a copy of its own. params: the text of where it finds each parameter.
+
+    text: of right(t, y0, ..., p0, ...), with what it imports and its options.
+    """
+
+    formulas: Formulas
+    params: tuple[str, ...]
+    text: str

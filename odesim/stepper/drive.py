@@ -14,6 +14,7 @@ import numpy as np
 from odesim.base.arrays import Array
 from odesim.base.device import one_blas_thread
 from odesim.base.errors import SolveError
+from odesim.base.memo import IdentityKey, Memo
 from odesim.base.options import RunOptions
 from odesim.base.signals import ctrl_c, not_counted
 from odesim.stepper.codes import Code
@@ -22,6 +23,7 @@ from odesim.stepper.one_implicit import implicit_driver
 from odesim.stepper.one_system import RULES, SEARCH_MODULES, SHARED, Driver, explicit_driver, noisy_driver
 from odesim.stepper.problem import Problem, Progress, Raw, check_options, save_grid
 from odesim.stepper.report import collect
+from odesim.stepper.statements import Switches
 from odesim.stepper.table import COUNTS, NOISE, RUN, SEARCH, constants, new_table
 
 SIGNATURES = {
@@ -32,6 +34,8 @@ SIGNATURES = {
     "judged": "void(int64, float64, int64, int64)",
 }
 """Functions of a driver; an explicit one has the first two."""
+LONG = 1024
+"""Trials after which the run of a small system goes on with a driver that is compiled for it: by then it is likely to be long."""
 SLICE_SECONDS = 0.05
 MOST_SLICE = 2**40
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
@@ -47,6 +51,7 @@ class ExplicitRun:
     """
 
     _run: Callable[[int], int]
+    _long: Callable[[int], int] | None = None
     kind: ClassVar = "explicit"
     first_slice: ClassVar = 64
 
@@ -86,7 +91,7 @@ class ExplicitRun:
         """Starts another segment of the same run, on the processor, in this run's memory."""
         self.state.anew(problem, save, max_steps)
         self.problem, self._progress = problem, progress
-        self._code, self._slice = Code.RUNNING, self.first_slice
+        self._code, self._slice, self._long = Code.RUNNING, self.first_slice, None
         self._seconds, self._compile_seconds, self._left = 0.0, 0.0, (self.t, 0)
 
     @property
@@ -136,9 +141,12 @@ class ExplicitRun:
     def _slices(self, most: float) -> bool:
         state, problem = self.state, self.problem
         while (tried := self.tried) < most:
-            state["left"] = steps = int(min(self._slice, most - tried))
+            if tried >= LONG and self._long is None:
+                self._long = self._for_long()
+            until = min(most, LONG) if self._long is None else most
+            state["left"] = steps = int(min(self._slice, until - tried))
             begun = time.perf_counter()
-            code = self._run(state.address)
+            code = (self._long or self._run)(state.address)
             self._check()
             if code == Code.BUFFER_FULL:
                 state.drain_events()
@@ -150,6 +158,19 @@ class ExplicitRun:
             if self._progress is not None:
                 self._progress(float((state.t - problem.t0) / (problem.t1 - problem.t0)))
         return False
+
+    def _for_long(self) -> Callable[[int], int]:
+        """What goes on with a run that is long: where its system is small, a driver that is compiled for it."""
+        # by the number of trials alone, and not by what is in the cache: without strict mode the two round differently
+        rhs = self.problem.rhs
+        if self.kind != "explicit" or self.method.last == 0 or getattr(rhs, "written", None) is None:
+            return self._run
+        begun = time.perf_counter()
+        long = _RUN(written_run(rhs, self.state))
+        spent = time.perf_counter() - begun
+        self._compile_seconds, self._seconds = self._compile_seconds + spent, self._seconds - spent
+        not_counted(spent)
+        return long
 
     def raw(self) -> Raw:
         """The results of the run."""
@@ -215,6 +236,26 @@ def driver_text(kind: str = "explicit", by_state: bool = False) -> str:
     sources = sources_text((*SHARED, *module), RULES, "@helper")
     normals = [f"from odesim.runtime.normals import normals_of_path  # {normals_key()}"] if kind == "noisy" else []
     return "\n\n".join([sources, *normals, constants(RUN, COUNTS, *tables), driver(by_state).text])
+
+
+_WRITTEN: Memo[int] = Memo()
+
+
+def written_run(rhs: Any, state: RunState) -> int:
+    """The address of the driver that is written out for a right-hand side, the method of a run and what it watches."""
+    from odesim.stepper.one_written import written_text
+    from odesim.targets.cache import sources_text
+    from odesim.targets.native import load_native
+
+    right, method, options = rhs.written, state.method, state.options
+    switches = Switches(**{name.lower(): state[name] != 0.0 for name in ("ADAPTIVE", "EVENTS", "LAWS")})
+
+    def make() -> int:
+        text = written_text(right, method, switches, options.by_state)
+        parts = [sources_text(SHARED, RULES, "@helper"), constants(RUN, COUNTS), text]
+        return load_native("\n\n".join(parts), "written", ["run"])["run"]
+
+    return _WRITTEN((IdentityKey(right), method.name, switches, options.by_state), make)
 
 
 @cache

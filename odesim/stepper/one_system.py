@@ -192,6 +192,8 @@ class Printer:
 
     rows: ClassVar[tuple[str, ...]] = ("y", "z", "x")
     tables_of_stages: ClassVar[dict[str, str]] = {"C": "times_of_stages"}
+    places: tuple[str, ...] = ()
+    """The NUMBERS of another driver whose runs this one continues."""
 
     def __init__(self, kind: str, known: Known, method: tuple[str, ...], tables: dict[str, tuple[str, str]], by_state: bool) -> None:
         self.numbers = numbers_of_control()
@@ -204,7 +206,7 @@ class Printer:
         begin, first, aim, step = read("begin"), read("first_looks", "first_save"), read("aim"), read("step", "judge")
         after = read("search", "save", "accept")
         parts = {"begin": (begin, 8), "first": (first, 12), "aim": (aim, 12), "step": (step, 16), "after": (after, 20)}
-        words = {word: "\n".join(" " * margin + line for line in self._lines(part)) for word, (part, margin) in parts.items()}
+        words = {word: "\n".join(" " * margin + line for line in self._part(word, part)) for word, (part, margin) in parts.items()}
         # what a step reads of what an earlier one, or the beginning, has written: it outlives a call of the driver. Derived, since a list
         # by hand would miss what is new in the text, and a run in slices would then differ from one in one go
         once, again = begin + first, aim + step + after
@@ -212,8 +214,9 @@ class Printer:
         inherited = sorted(x for x in carried if isinstance(x, str) and x not in text.rows)
         constant = (*text.common, *self.method, *SWITCHES)
         changing = (*COUNTED, *(x for x in inherited if x not in self.reader.logical))
-        numbers = (*constant, *changing)
-        load = [f"{x} = numbers[{i}]{' != 0.0' if x in TRUTHS else ''}" for i, x in enumerate(numbers)]
+        numbers = self.places or (*constant, *changing)
+        there = {*constant, *changing}
+        load = [f"{x} = numbers[{i}]{' != 0.0' if x in TRUTHS else ''}" for i, x in enumerate(numbers) if x in there]
         load += ["atol = at[ATOL]"] if "atol" in text.rows else []
         load += [f"{x} = False" for x in inherited if x in self.reader.logical]  # each step sets it before it reads it
         store = [f"numbers[{i}] = {x}" for i, x in enumerate(numbers) if x in changing]
@@ -254,6 +257,10 @@ class Printer:
         value = result.value.args[0]
         names = sorted(str(x) for x in names_in(value) - {e, *rows})
         return value, e, [*rows, *(x for x in names if x in self.reader.text.rows)], [x for x in names if x not in self.reader.text.rows]
+
+    def _part(self, name: str, statements: list[Statement]) -> list[str]:
+        """The lines of a part of RUN, by its name there."""
+        return self._lines(statements)
 
     # -- statements
 

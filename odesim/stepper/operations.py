@@ -14,7 +14,8 @@ from odesim.runtime.functions import njit
 from odesim.runtime.intrinsics import call, doubles, floats, ints
 from odesim.stepper.control import weight
 
-helper = njit()
+# fastmath is said: what says nothing takes over that of whoever calls it first
+helper = njit(fastmath=False)
 
 
 @helper

@@ -17,6 +17,8 @@ from sympy import Expr
 from odesim.base.arrays import Array, Layout, check_dtype
 from odesim.base.backends import RUN, Backend, find_backend
 from odesim.base.device import cupy_here
+from odesim.base.errors import CodegenError
+from odesim.base.memo import IdentityKey, Memo
 from odesim.base.options import RunOptions
 from odesim.ir.adjoint import lower_vjp
 from odesim.ir.derive import jvp
@@ -39,12 +41,14 @@ from odesim.targets.numba_module import (
     module_text,
     scalar_parameters,
     table_entries,
+    written_module,
 )
 from odesim.targets.numba_module import key as module_key
 from odesim.targets.numba_text import Kernel
 from odesim.targets.numpy_text import ArrayFunction
 
 if TYPE_CHECKING:
+    from odesim.ir.scalars import WrittenRight
     from odesim.targets.linearization import Linearization
 
 STAGE = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_double, *[ctypes.c_int64] * 7)
@@ -289,6 +293,11 @@ class CompiledRHS:
         return BoundNumba(self, dict(sizes), dict(params), lengths.states, lengths.n_events, self.dtype)
 
 
+FEW_STATES, FEW_OPERATIONS = 32, 200
+"""Of a system whose right-hand side is written out for a run. Loops over more, of exponentials above all, are faster: they are vectors."""
+_WRITTEN: Memo["WrittenRight | None"] = Memo()
+
+
 @dataclass(frozen=True)
 class BoundNumba:
     """A compiled System with sizes and parameters: addresses of its C functions, and the arrays they read."""
@@ -322,6 +331,34 @@ class BoundNumba:
     def table(self) -> int:
         """The address of the address table: length, sizes, and the addresses of parameters and work arrays."""
         return self._table.address
+
+    @cached_property
+    def written(self) -> "WrittenRight | None":
+        """The right-hand side written out for these sizes; None where that is long, or stages lie otherwise in memory: scaled, rounded."""
+        c = self.compiled
+        if self.layout.size > FEW_STATES or self.dtype != "float64" or c.text.scales:
+            return None
+        whole = {p.name: self.params[p.name] for p in c.system.params if p.integer}
+        key = (IdentityKey(c), *self.sizes.items(), *(np.asarray(v).tobytes() for v in whole.values()))
+        return _WRITTEN(key, lambda: self._write(whole))
+
+    def _write(self, whole: Mapping[str, Any]) -> "WrittenRight | None":
+        from odesim.ir.scalars import WrittenRight
+        from odesim.targets.unroll import write_out
+
+        c = self.compiled
+        try:
+            formulas = write_out(c.system, c.program, self.sizes, whole)
+        except CodegenError:
+            return None
+        params = ["0.0"] * formulas.count  # what no statement reads lies nowhere
+        for k, entry in enumerate(c.text.entries):
+            names = {"numbers": c.text.numbers, "array": (entry.name,)}.get(entry.kind, ())
+            for j, name in enumerate(names):
+                for i in range(np.size(self.params[name]) if name in formulas.values else 0):
+                    params[formulas.values[name] + i] = f"doubles(ints(at[TABLE])[{k}])[{i + j}]"
+        text = written_module(formulas, c.strict)
+        return WrittenRight(formulas, tuple(params), text) if formulas.weight <= FEW_OPERATIONS else None
 
     @property
     def uses_blas(self) -> bool:

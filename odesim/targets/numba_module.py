@@ -13,6 +13,7 @@ import numpy as np
 from odesim.base.arrays import Array, aligned, arena
 from odesim.base.device import TURNED, gemm_address
 from odesim.ir.program import Program
+from odesim.ir.scalars import Formulas
 from odesim.ir.sizes import extents
 from odesim.symbolic.system import System
 from odesim.targets.cache import module_name, source_of
@@ -201,6 +202,16 @@ def module_source(system: System, kernels: Sequence[Kernel], functions: CFunctio
     lines += ["", f"options = dict(fastmath={mode})"]
     lines += ["kernel = njit(**options)"]
     return "\n\n\n".join(["\n".join(lines), *texts]) + "\n"
+
+
+def written_module(f: Formulas, strict: bool) -> str:
+    """The text of right(t, y0, ..., p0, ...) with these formulas, with what it imports and its options, to be joined with other text."""
+    imports = [*own_imports(f.words), *_imports({"stages": ("maximum", "minimum", "powi")}, f.words)]
+    mode = "False" if strict else '{"contract"}'
+    options = f"options = dict(fastmath={mode})  # runtime {key_for(f.words)}"
+    arguments = ["t", *(f"y{d}" for d in range(f.states)), *(f"p{q}" for q in range(f.count))]
+    head = ["@njit(forceinline=True, **options)", f"def right({', '.join(arguments)}):"]
+    return "\n".join([*imports, options, "", "", *head, *margin([*f.lines, f"return ({', '.join(f.outputs)},)"])])
 
 
 def scalar_parameters(system: System) -> tuple[str, ...]:

@@ -2,9 +2,13 @@
 
 import pytest
 
+from odesim.stepper import drive
+from odesim.stepper.methods import METHODS
 from tests.frozen.cases import cases, known
 
 KNOWN = known()
+SMALL = ("joma.linear", "balls", "dips", "classics.deep_linear_modes", "induction.stages", "hopfield.potts")
+OWN = [c for c in cases() if c.model in SMALL and c.how == "one" and c.method in METHODS and str(c) in KNOWN]
 DEFAULT = {"joma.nonlinear-tsit5-one", "joma.nonlinear-tsit5-lanes", "joma.nonlinear-rodas5p-one"}  # kernels that other tests compile too
 
 
@@ -21,6 +25,15 @@ def test_bits_are_those_of_before(case):
     if now != given:
         pytest.skip("parameters or starting values, which numpy and scipy compute, are rounded otherwise here")
     assert tuple(after) == tuple(before)
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(c, id=str(c), marks=() if str(c) == "joma.linear-tsit5-one" else pytest.mark.slow) for c in OWN]
+)
+def test_bits_of_a_long_run(case, monkeypatch):
+    """A run that goes on with a driver compiled for its system has them too."""
+    monkeypatch.setattr(drive, "LONG", 2)
+    test_bits_are_those_of_before(case)
 
 
 def test_every_line_is_a_case():
