@@ -20,7 +20,7 @@ from scipy.special import erf, lambertw, softmax
 import odesim
 from odesim.plot import STYLE
 
-FINE = {"rtol": 1e-9, "atol": 1e-12, "backend": "numpy"}
+FINE = {"rtol": 1e-9, "atol": 1e-12}
 
 plt.style.use(STYLE)  # of the pictures of odesim
 
@@ -91,7 +91,7 @@ for variant, power in (("", 1.5), (":MATRIX", 2.5)):
             params={"N": N, "V": 2 * N},
             span=(0, 8 * N**power),
             save=2,
-            events=[f"fall: loss - {np.log(N) / 2}"],
+            events=["fall: loss - log(N)/2"],
             **FINE,
         )
         times.append(fall.events["fall"][0]["t"])

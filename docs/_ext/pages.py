@@ -93,7 +93,7 @@ def is_current(page: Path, key: str) -> bool:
 
 def thumbnail(figure: Figure, path: Path) -> None:
     """Writes the largest panel of a figure that was drawn, or points: a page of many panels says nothing at the size of a card."""
-    figure.set_layout_engine("none")
+    figure.set_layout_engine(None)  # "none" is an engine too, for which all is drawn twice
     in_space = [axes for axes in figure.axes if axes.get_aspect() == 1]  # tokens on a circle, a plane
     panel = max(in_space or figure.axes, key=lambda axes: axes.get_position().width * axes.get_position().height)
     for artist in figure.get_children():
@@ -247,8 +247,7 @@ def write_family(folder: Path, family: str, names: list[str], run: bool) -> list
         blank(picture, picture.with_suffix(".small.png"))
         parts += [f"## {plain(name)}", f"**{titles[name]}**", shown(name, titles[name], run), prose(text.strip(), system)]
         parts += [markdown(system).partition("\n\n")[2], f"```sh\nodesim integrate {name} --plot {family}.png\n```"]
-    claims = [claim for claim in all_claims() if claim.name.partition(".")[0] == family]
-    if claims:
+    if claims := all_claims(family):
         parts += [
             "## What the papers state",
             "Each row is checked by `odesim verify CLAIM`; see [all claims](../../claims.md).",
@@ -263,4 +262,6 @@ def draw_model(folder: Path, name: str) -> None:
     from odesim.plot.solution import figure_of_solution
 
     backend = "numba" if odesim.load_model(name).noise else "numpy"
-    draw(figure_of_solution(odesim.integrate(name, save=200, backend=backend)), folder, name)
+    figure = figure_of_solution(odesim.integrate(name, save=200, backend=backend))
+    figure.set_layout_engine(None)  # it has its places, and is drawn once
+    draw(figure, folder, name)

@@ -188,9 +188,10 @@ def families() -> list[str]:
     return sorted(name for name in names if find_spec(f"{GROUP}.{name}.{MODULE}") is not None)
 
 
-def all_claims() -> list[Claim]:
-    """All claims, sorted by paper, in the order of their family's file."""
-    claims: list[Claim] = [claim for family in families() for claim in import_module(f"{GROUP}.{family}.{MODULE}").CLAIMS]
+def all_claims(family: str | None = None) -> list[Claim]:
+    """All claims, or those of a family, of which some have none; sorted by paper, in the order of their family's file."""
+    chosen = [name for name in families() if family in (None, name)]
+    claims: list[Claim] = [claim for name in chosen for claim in import_module(f"{GROUP}.{name}.{MODULE}").CLAIMS]
     return sorted(claims, key=lambda claim: claim.source.key)
 
 

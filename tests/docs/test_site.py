@@ -42,6 +42,13 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         yield driver
 
 
+def wait_for_title(browser: Any) -> None:
+    """On a busy machine it comes after the page."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    WebDriverWait(browser, 600).until(lambda b: b.title)
+
+
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("page", PAGES)
 def test_page_loads(page, size, address, browser):
@@ -49,7 +56,7 @@ def test_page_loads(page, size, address, browser):
     browser.set_window_size(*SIZES[size])
     browser.get_log("browser")
     browser.get(f"{address}/{page}")
-    assert browser.title
+    wait_for_title(browser)
     assert errors_of(browser) == []
     browser.execute_script("for (const image of document.images) image.loading = 'eager'")
     broken = "return [...document.images].filter(image => image.complete && !image.naturalWidth).map(image => image.src)"
@@ -65,7 +72,8 @@ def test_interactive_picture_loads(page, address, browser):
     """Lines or maps are drawn, without an error, by the one file of plotly beside it."""
     browser.get_log("browser")
     browser.get(f"{address}/interactive/{page.name}")
-    assert browser.title and errors_of(browser) == []
+    wait_for_title(browser)
+    assert errors_of(browser) == []
     assert browser.execute_script("return document.querySelectorAll('.plot-container .xy, .plot-container .hm').length")
 
 

@@ -67,6 +67,9 @@ def test_claims_are_well_formed():
     assert [claim.name for claim in every] == NAMES and set(QUICK) == {claim.name for claim in every if not claim.slow}
     assert len(claims()) == len(every) >= 20 and not set(NAMES) & set(list_models())
     assert [claim.source.key for claim in every] == sorted(claim.source.key for claim in every)
+    assert {family: [c.name for c in all_claims(family)] for family in families()} == {
+        family: [name for name in NAMES if name.startswith(f"{family}.")] for family in families()
+    }
     for claim in every:
         assert set(claim.depends) <= set(NAMES) and len(set(claim.depends)) == len(claim.depends)
         assert claim.name.partition(".")[0] in families() and claim.source.key in keys and claim.source.where
