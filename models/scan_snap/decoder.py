@@ -12,9 +12,9 @@ The steps of training, h* in the paper, are gradient descent on this flow: odesi
 
 from typing import Any
 
-import numpy as np
 from sympy import Interval, Symbol, exp, log, oo
 
+from odesim.models.scan_snap.reduced_symmetric import margin
 from odesim.symbolic import ClosedForm, Constraint, Event, Invariant, Param, Source, System, gradient_flow, time
 
 u, Gamma = Symbol("u", real=True), Symbol("Gamma", real=True)
@@ -23,12 +23,9 @@ eta_Y, eta_Z = Symbol("eta_Y", positive=True), Symbol("eta_Z", nonnegative=True)
 
 
 def solution(t: float, y0: dict[str, Any], params: dict[str, Any]) -> dict[str, Any]:
-    """u and Gamma at time t: e^u + (M - 1) u grows by M eta_Y t / K, which the Wright omega function solves; Gamma is quadratic in u."""
-    from scipy.special import wrightomega
-
+    """u and Gamma at time t: Gamma is quadratic in u."""
     K, M, eta_Y, eta_Z = (params[name] for name in ("K", "M", "eta_Y", "eta_Z"))
-    total = np.exp(y0["u"]) + (M - 1) * y0["u"] + M * eta_Y * t / K
-    u = np.log(M - 1) + np.log(wrightomega(total / (M - 1) - np.log(M - 1)))
+    u = margin(t, y0, params)["u"]
     return {"u": u, "Gamma": y0["Gamma"] + eta_Z * K / (2 * eta_Y) * ((M - 1) / M) ** 2 * (u**2 - y0["u"] ** 2)}
 
 
@@ -36,6 +33,12 @@ loss = log(1 + (M - 1) * exp(-u))
 wrong = (M - 1) * exp(-u) / (1 + (M - 1) * exp(-u))  # 1 - alpha: a difference would round to 0
 gamma = (M - 1) / M * u * wrong
 path = eta_Z * K / (2 * eta_Y) * ((M - 1) / M) ** 2 * u**2
+
+EVENTS = (
+    Event("half way", u - log(M - 1), direction=1, doc="the next token is predicted with probability 1/2"),
+    Event("gamma peaks", u - 1 - (M - 1) * exp(-u), direction=1, doc="gamma, the push of the decoder, is largest"),
+    Event("scanning ends", time * eta_Y - K * log(M), direction=1, doc="t = K ln(M) / eta_Y: up to here the paper lets the attention scan"),
+)
 
 SYSTEM = System(
     name="scan_snap.decoder",
@@ -59,12 +62,6 @@ SYSTEM = System(
         Invariant("loss falls", loss, "nonincreasing"),
         Invariant("attention moves on", Gamma, "nondecreasing", when=u >= 0),
     ),
-    events=(
-        Event("half way", u - log(M - 1), direction=1, doc="the next token is predicted with probability 1/2"),
-        Event("gamma peaks", u - 1 - (M - 1) * exp(-u), direction=1, doc="gamma, the push of the decoder, is largest"),
-        Event(
-            "scanning ends", time * eta_Y - K * log(M), direction=1, doc="t = K ln(M) / eta_Y: up to here the paper lets the attention scan"
-        ),
-    ),
+    events=EVENTS,
     closed_forms=(ClosedForm("margin of the decoder", "for every start", solution),),
 )

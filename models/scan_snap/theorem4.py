@@ -12,25 +12,20 @@ On real data the k_m classes of the query all push, rho grows, and B rises more 
 from typing import Any
 
 import numpy as np
-from sympy import Interval, Symbol, exp, log, oo
+from sympy import Interval, Symbol, exp, oo
 
-from odesim.symbolic import ClosedForm, Event, Invariant, Param, Source, System, time
+from odesim.models.scan_snap.decoder import EVENTS, K, M, eta_Y, eta_Z, u
+from odesim.models.scan_snap.decoder import solution as of_decoder
+from odesim.symbolic import ClosedForm, Event, Invariant, Param, Source, System
 
-z, B, u = (Symbol(name, real=True) for name in ("z", "B", "u"))
-K, M, C0 = (Symbol(name, positive=True) for name in ("K", "M", "C0"))
-eta_Y, eta_Z = Symbol("eta_Y", positive=True), Symbol("eta_Z", nonnegative=True)
+z, B, C0 = Symbol("z", real=True), Symbol("B", real=True), Symbol("C0", positive=True)
 
 
 def solution(t: float, y0: dict[str, Any], params: dict[str, Any]) -> dict[str, Any]:
-    """z, B and u at time t: u by the Wright omega function; exp(-4 z) and exp(4 B) are linear in Gamma = eta_Z int gamma dt."""
-    from scipy.special import wrightomega
-
-    K, M, C0, eta_Y, eta_Z = (params[name] for name in ("K", "M", "C0", "eta_Y", "eta_Z"))
-    total = np.exp(y0["u"]) + (M - 1) * y0["u"] + M * eta_Y * t / K
-    u = np.log(M - 1) + np.log(wrightomega(total / (M - 1) - np.log(M - 1)))
-    Gamma = eta_Z * K / (2 * eta_Y) * ((M - 1) / M) ** 2 * (u**2 - y0["u"] ** 2)
-    grown = np.log1p(4 * Gamma * np.exp(4 * y0["z"]) / C0) / 4
-    return {"z": y0["z"] - grown, "B": y0["B"] + grown, "u": u}
+    """z, B and u at time t: u and Gamma as of scan_snap.decoder; exp(-4 z) and exp(4 B) are linear in Gamma."""
+    moved = of_decoder(t, {"u": y0["u"], "Gamma": 0.0}, params)
+    grown = np.log1p(4 * moved["Gamma"] * np.exp(4 * y0["z"]) / params["C0"]) / 4
+    return {"z": y0["z"] - grown, "B": y0["B"] + grown, "u": moved["u"]}
 
 
 left = exp(-u) / (1 + (M - 1) * exp(-u))
@@ -56,11 +51,7 @@ SYSTEM = System(
     display={"gamma": gamma, "xi": xi},
     invariants=(Invariant("z + B", z + B, "constant"), Invariant("B grows", B, "nondecreasing", when=u >= 0)),
     events=(
-        Event("half way", u - log(M - 1), direction=1, doc="the next token is predicted with probability 1/2"),
-        Event("gamma peaks", u - 1 - (M - 1) * exp(-u), direction=1, doc="gamma, the push of the decoder, is largest"),
-        Event(
-            "scanning ends", time * eta_Y - K * log(M), direction=1, doc="t = K ln(M) / eta_Y: up to here the paper lets the attention scan"
-        ),
+        *EVENTS,
         Event("snap", 1 - (M - 1) * u * exp(-u), direction=1, doc="exp(u) outgrows (M - 1) u: from here on B is all but frozen"),
     ),
     closed_forms=(ClosedForm("scan and snap", "for every start", solution),),

@@ -345,11 +345,11 @@ def real(plan: KernelPlan, text: str) -> str:
     return f"float32({text})" if plan.formulas.dtype == "float32" else text
 
 
-def call_right(plan: KernelPlan, t: str, state: str, into: str, prefix: str = "p") -> str:
+def call_right(plan: KernelPlan, t: str, state: str, into: str) -> str:
     """The line k0, k1, ... = right(t, z0, z1, ..., p0, ...)."""
     f = plan.formulas
     target = ", ".join(f"{into}{d}" for d in range(f.states)) + ("," if f.states == 1 else "")
-    return f"{target} = right({', '.join([t, *(f'{state}{d}' for d in range(f.states)), *names(prefix, f.count)])})"
+    return f"{target} = right({', '.join([t, *(f'{state}{d}' for d in range(f.states)), *names('p', f.count)])})"
 
 
 def span_arguments(plan: KernelPlan) -> str:

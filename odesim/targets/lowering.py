@@ -135,12 +135,12 @@ class Lowering:
         self.builder.position_at_end(block)
         self.scope, self.known, self.open = dict(scope), {}, True
 
-    def meet(self, ways: Sequence[Way], block: Any | None = None, more: Scope | None = None) -> None:
-        """Goes on where several ways meet, in this block or a new one. more: variables that have a value on the way."""
+    def meet(self, ways: Sequence[Way], more: Scope | None = None) -> None:
+        """Goes on where several ways meet, in a new block. more: variables that have a value on the way."""
         if not ways:
             self.open = False
             return
-        if len(ways) == 1 and block is None:
+        if len(ways) == 1:
             self.go(*ways[0])
             self.scope = {**(more or {}), **self.scope}
             return
@@ -148,7 +148,7 @@ class Lowering:
         for _, other in ways[1:]:
             for name, kind in other.items():
                 scope[name] = kind if name not in scope else kind if scope[name] == kind else self.wider(scope[name], kind)
-        block = block or self.block()
+        block = self.block()
         for end, kinds in ways:
             self.enter(end, kinds, block, scope)
         self.go(block, {name: kind for name, kind in scope.items() if kind is not None})
