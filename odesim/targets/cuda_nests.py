@@ -23,7 +23,7 @@ from odesim.targets import nest
 from odesim.targets.cuda_text import ExpressionText, ModuleScope, Translation
 from odesim.targets.cuda_words import INT, REAL, Typed, named
 from odesim.targets.expressions import Tree, added, call, element, name, whole
-from odesim.targets.numba_text import Slice
+from odesim.targets.numba_text import Slice, margin
 
 AT_ONCE = 4  # elements; the numbers of more take too many registers (128 are there for a thread)
 SHORT = 400  # characters of a body that is written for so many elements: longer ones wait less for memory, and NVRTC takes as many times
@@ -418,10 +418,6 @@ class TeamText(ExpressionText):
                     return Typed(ArrayType(held.entry, rest), f"({named(array)} + {' * '.join(f'({n})' for n in (place, *rest))})")
                 return self._load(Typed(held, named(array)), place)
         return super()._value(node)
-
-
-def margin(lines: Iterable[str]) -> list[str]:
-    return [f"    {line}" for line in lines]
 
 
 def _shared(total: str, lines: list[str]) -> list[str]:
