@@ -14,7 +14,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from odesim.base.errors import counted
-from odesim.plot.labels import add_header, symbol
+from odesim.plot.labels import add_header, place_labels, symbol
 from odesim.plot.layout import add_panels, cells_in_rows
 from odesim.plot.style import CATEGORIES, FAINT, INK, few_ticks, literal, ordered_colors, project_style, root_figure
 
@@ -26,6 +26,7 @@ ONE = [(0, 0)]  # the cell of a single panel
 MOST = 3  # quantities that are drawn, each in a panel
 MODES = 40  # modes that are drawn, evenly chosen among more, with the first and the last
 FACTORS = 10  # the largest, each with two bars
+ZERO = 1e-14  # a loss that is rounding
 LETTERS = 40  # of the name of an axis, in a line
 
 
@@ -33,6 +34,7 @@ def headed(axes: Axes, title: str, notes: Sequence[str] = (), handles: Sequence[
     """The figure of these axes with a header."""
     figure = root_figure(axes)
     add_header(figure, title, notes, handles)
+    place_labels(figure, ())
     return figure
 
 
@@ -49,7 +51,7 @@ def time_label(data: "xarray.Dataset", discrete: bool = False) -> str:
 # Rest states: their eigenvalues, and where they are, filled if nothing grows there.
 
 COLORS = dict(zip(("stable", "neutral", "saddle", "unstable", "unknown"), (CATEGORIES[k] for k in (0, 2, 1, 3, 4)), strict=True))
-INDEX = "growing directions"
+INDEX, STATE = "growing directions", "rest state"
 
 
 def figure_of_rest(data: "xarray.Dataset") -> Figure:
@@ -65,7 +67,11 @@ def figure_of_rest(data: "xarray.Dataset") -> Figure:
             few_ticks(axes)
             axes.margins(0.12)
         if place.get_xlabel() == INDEX:
+            place.set_xlim(-0.5, float(data["index"].max()) + 0.5)
             place.xaxis.set_major_locator(MaxNLocator(4, integer=True))
+        if plane.get_ylabel() == STATE:
+            plane.set_ylim(data.sizes["rest"] - 0.5, -0.5)
+            plane.yaxis.set_major_locator(MaxNLocator(4, integer=True))
         kinds = [kind for kind in COLORS if kind in data["stability"].values]
         dots = [Line2D([], [], ls="", marker="o", color=COLORS[kind], mfc=filled(kind), label=kind, ms=3.5) for kind in kinds]
         return headed(plane, literal(f"{data.attrs['model']}, {counted(data.sizes['rest'], 'rest state')}"), (), dots)
@@ -77,18 +83,22 @@ def filled(stability: str) -> str:
 
 
 def draw_eigenvalues(axes: Axes, data: "xarray.Dataset") -> None:
-    """The eigenvalues of each state, and the line across which they grow."""
-    if data.attrs["discrete"]:
+    """The eigenvalues of each state, and the line across which they grow; where all are real, each state has a row."""
+    real = not np.any(data["eigenvalue_imag"].values)
+    if data.attrs["discrete"] and real:
+        axes.vlines([-1.0, 1.0], 0, 1, color=FAINT, lw=0.5, transform=axes.get_xaxis_transform())
+    elif data.attrs["discrete"]:
+        axes.set_aspect("equal", adjustable="datalim")
         turn = np.linspace(0, 2 * np.pi, 181)
         axes.plot(np.cos(turn), np.sin(turn), color=FAINT, lw=0.5)
     else:
         axes.axvline(0.0, color=FAINT, lw=0.5)
     for k, kind in enumerate(data["stability"].values):
-        real, imaginary = (data[f"eigenvalue_{part}"].values[k] for part in ("real", "imag"))
-        axes.plot(real, imaginary, "o", color=COLORS[str(kind)], mfc=filled(str(kind)), ms=3.5)
+        along, up = (data[f"eigenvalue_{part}"].values[k] for part in ("real", "imag"))
+        axes.plot(along, up + k if real else up, "o", color=COLORS[str(kind)], mfc=filled(str(kind)), ms=3.5)
     what = "multiplier" if data.attrs["discrete"] else "eigenvalue"
-    axes.set_xlabel(f"{what}, real part")
-    axes.set_ylabel("imaginary part")
+    axes.set_xlabel(what if real else f"{what}, real part")
+    axes.set_ylabel(STATE if real else "imaginary part")
 
 
 def draw_places(axes: Axes, data: "xarray.Dataset") -> None:
@@ -97,10 +107,11 @@ def draw_places(axes: Axes, data: "xarray.Dataset") -> None:
     numbers = np.concatenate([data[name].values.reshape(data.sizes["rest"], -1) for name in names], axis=1)
     if "loss" in data and data["loss"].ndim == 1:
         x, y, labels = data["index"].values, data["loss"].values, (INDEX, "loss")
+        y = np.where(np.abs(y) < ZERO, 0.0, y)
     else:
         ways = [entry(name, at) for name in names for at in np.ndindex(data[name].shape[1:])]
         x, y = numbers[:, 0], numbers[:, 1] if len(ways) > 1 else data["eigenvalue_real"].values[:, 0]
-        labels = (literal(ways[0]), literal(ways[1]) if len(ways) > 1 else "eigenvalue, real part")
+        labels = (label_of(ways[0]), label_of(ways[1]) if len(ways) > 1 else "eigenvalue, real part")
     for k, kind in enumerate(data["stability"].values):
         axes.plot(x[k], y[k], "o", color=COLORS[str(kind)], mfc=filled(str(kind)), ms=3.5)
     axes.set_xlabel(labels[0])
@@ -135,8 +146,8 @@ def figure_of_branches(data: "xarray.Dataset") -> Figure:
             axes.plot(data[f"special_{name}"].values[those], data[f"special_{state}"].values[(those, *at)], mark, color=color, ms=3.5)
         few_ticks(axes)
         axes.margins(0.05)
-        axes.set_xlabel(literal(name))
-        axes.set_ylabel(literal(entry(state, at)))
+        axes.set_xlabel(label_of(name))
+        axes.set_ylabel(label_of(entry(state, at)))
         legend = [Line2D([], [], color=INK, label="stable"), Line2D([], [], color=FAINT, ls="--", label="not stable")]
         legend += [Line2D([], [], ls="", marker=m, color=c, ms=3.5, label=NAMES[kind]) for kind, (m, c) in MARKS.items() if kind in kinds]
         return headed(axes, literal(f"{data.attrs['model']}, rest states"), (), legend)
@@ -260,8 +271,8 @@ def figure_of_sensitivity(data: "xarray.Dataset") -> Figure:
 
 
 def label_of(text: str) -> str:
-    """An entry such as v[0][1] as a formula."""
-    return symbol(text.replace("][", ","))
+    """An entry such as v[0][1] or v[0, 1] as a formula."""
+    return symbol(text.replace("][", ",").replace(" ", ""))
 
 
 ANSWERS: Mapping[str, Callable[["xarray.Dataset"], Figure]] = {

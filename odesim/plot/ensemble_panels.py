@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection
 from matplotlib.colors import LogNorm
 
 from odesim.base.arrays import Array
@@ -24,7 +23,8 @@ if TYPE_CHECKING:
     import xarray
 
 LEVELS = (0.1, 0.5, 0.9)  # a band is the middle 80 % around the median: few members far off do not widen it
-FEW = 3  # members that are lines
+FEW = 10  # members that are lines: the outer tenths of fewer are none
+OVERLAP, BARS = 0.25, 8  # share of times at which two bands lie on each other, from which on they are bars; how many of each
 COLUMNS = 200  # largest number of saved times
 OUTER = (0.005, 0.995)  # ranks of the middle 99 %
 BINS = (8, 60)  # smallest and largest number
@@ -59,7 +59,7 @@ def doubt(axes: Axes, run: "xarray.Dataset", drawn: Drawn, values: Array, *, acr
 def draw_members(axes: Axes, run: "xarray.Dataset", drawn: Drawn, time_axis: TimeAxis, choice: Choice) -> list[str]:
     """Draws median and middle 80 % of all done members against time, a colour for each component; returns notes.
 
-    Up to FEW members are lines: quantiles of two say less than the two.
+    Up to FEW members are lines: quantiles of two say less than the two. Bands of components that lie on each other are bars.
     """
     shown = spread_indices(len(time_axis.x), COLUMNS)
     x, rows = time_axis.x[shown], time_axis.rows[shown]
@@ -75,13 +75,15 @@ def draw_members(axes: Axes, run: "xarray.Dataset", drawn: Drawn, time_axis: Tim
     lines = marks if done <= FEW else marks[1:2]
     floor = member_floor(run, drawn)
     colors = colors_of(distinct)
+    bars = done > FEW and overlaps(marks[0], marks[2])
     for k, color in enumerate(colors):
-        if done > FEW:
-            axes.fill_between(x, marks[0, :, k], marks[2, :, k], color=color, alpha=0.2 if len(colors) == 1 else 0.08, lw=0)
-        if done > FEW and len(colors) > 1:  # the edges tell bands apart that lie on each other
-            axes.add_collection(LineCollection([np.column_stack([x, edge]) for edge in marks[::2, :, k]], colors=color, lw=0.4))
         for n, line in enumerate(lines):
-            axes.plot(x, line[:, k], color=color, label="_" * bool(n) + distinct.symbol(k))
+            axes.plot(x, line[:, k], color=color, lw=1.0 if len(lines) <= 3 else 0.6, label="_" * bool(n) + distinct.symbol(k))
+        if bars:  # colours that lie on each other are none
+            at = ((np.arange(BARS) + (k + 0.5) / len(colors)) / BARS * (len(x) - 1)).round().astype(int)
+            axes.vlines(x[at], marks[0, at, k], marks[2, at, k], color=color, lw=0.8)
+        elif done > FEW:
+            axes.fill_between(x, marks[0, :, k], marks[2, :, k], color=color, alpha=0.2, lw=0)
     complete = sum(int(np.isfinite(block).all(axis=(1, 2)).sum()) for block in read())
     axes.set_xscale("log" if time_axis.log else "linear")
     notes = ["median and middle 80 % of the members" if done > FEW else "a line for each member"] * (done > 1) + equal
@@ -96,6 +98,13 @@ def draw_members(axes: Axes, run: "xarray.Dataset", drawn: Drawn, time_axis: Tim
     if len(colors) > 1 and axes.has_data():
         add_legend(axes, len(colors))
     return notes
+
+
+def overlaps(low: Array, high: Array) -> bool:
+    """Whether two of the bands from low to high (T, C) lie on each other at more than OVERLAP of the times."""
+    with np.errstate(invalid="ignore"):
+        both = np.maximum(low[:, :, None], low[:, None]) < np.minimum(high[:, :, None], high[:, None])
+    return bool((both.mean(axis=0)[np.triu_indices(low.shape[1], 1)] > OVERLAP).any())
 
 
 def colors_of(drawn: Drawn) -> list[Any]:

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import MaxNLocator, ScalarFormatter
 from matplotlib.transforms import ScaledTranslation
 
 from odesim.base.arrays import Array
@@ -25,8 +25,8 @@ LEADER: Any = {"color": "#b4b4b4", "lw": 0.4, "clip_on": False}  # thin and grey
 ALIKE = 0.012  # of the height of a panel, about a line's width: ends that are no farther apart are one
 MANY = 4  # intervals between ticks, as few_ticks has them
 # least space between two labels of ticks beside each other, and one above the other, in heights of the type, which has some itself
-TOUCH = {"x0": 0.4, "y0": -0.1}
-SHIFT = 1.5  # heights of the type: how far a label may stand from the ends of its curves
+TOUCH = {"x0": 0.7, "y0": -0.1}
+SHIFT = 1.0  # heights of the type: how far a label may stand from the ends of its curves
 GAP = 1.08  # least distance between the middles of two names, in heights of the type
 
 GREEK = (
@@ -242,6 +242,7 @@ def place_labels(figure: Figure, labels: Sequence[EndLabels]) -> None:
     compute_layout(figure, last=True)
     for axes in figure.axes:
         fit_beside(axes)
+        name_power(axes)
     for label in labels:
         label.place()
     fewest: dict[tuple[float, float], int] = {}  # by limits: panels of one time axis have the same ticks
@@ -251,6 +252,15 @@ def place_labels(figure: Figure, labels: Sequence[EndLabels]) -> None:
     for axes in figure.axes:
         if fewest[axes.get_xlim()] < MANY and isinstance(axes.xaxis.get_major_locator(), MaxNLocator):
             set_intervals(axes.xaxis, fewest[axes.get_xlim()])
+
+
+def name_power(axes: Axes) -> None:
+    """Moves the power of ten of the horizontal axis into its label, over which matplotlib would write it."""
+    axis: Any = axes.xaxis
+    if isinstance(formatter := axis.get_major_formatter(), ScalarFormatter) and axes.get_xlabel():
+        formatter.set_locs(axis.get_majorticklocs())
+        axes.set_xlabel(f"{axes.get_xlabel()} {formatter.get_offset()}".rstrip())
+        axis.offsetText.set_visible(False)
 
 
 def fit_beside(axes: Axes) -> None:

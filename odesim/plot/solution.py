@@ -35,6 +35,7 @@ ROW_OF_TICKS, HIGH = 0.05, 40.0  # height of a row of ticks, in heights of the p
 BINS = 80  # ticks in a row that do not touch
 LARGEST = 5000  # number of ticks, more of which are pixels in a file of curves
 SIZE, STEP = 3.0, 3.6  # points: a mark, and from one on the axis to the next above it
+LEGEND = 12  # entries of events, of which more would fill the page
 COLORS = (INK, CATEGORIES[1], CATEGORIES[2], CATEGORIES[3], CATEGORIES[5])
 FAINT = 0.35  # opacity of a mark of an event that states below atol decide
 NARROW = 80.0  # points: the width of a panel in one of two columns
@@ -229,7 +230,7 @@ def draw_events(
 
     A mark stands on the curves of the components that the event reads, or sets. One without an index also stands on the curve of every
     number. Else it stands on the time axis: of every panel where none has a curve for it. More than MAX_MARKS are ticks, in the
-    raster of the event, or at the foot of the panels.
+    raster of the event, or at the foot of the panels. Events beyond LEGEND have one look and one entry.
     """
     handles, notes = [], list[str]()
     on_axis: dict[Axes, list[tuple[float, dict[str, Any]]]] = {ax: [] for ax, _ in panels}
@@ -237,9 +238,11 @@ def draw_events(
     for name, one in events.items():
         numbers = [q.marks[name][0] for _, q in panels if name in q.marks and one.indices is not None]
         shown[name] = one[np.unique(np.concatenate(numbers))] if any(map(len, numbers)) else one
+    rest = len(events) - LEGEND + 1 if len(events) > LEGEND else 0
     for number, ((name, occurrences), caption) in enumerate(zip(events.items(), captions(shown), strict=True)):
-        color = COLORS[number % len(COLORS)]
-        style: dict[str, Any] = {"color": color, "marker": MARKERS[number % len(MARKERS)], "mfc": "white", "mew": 0.7, "ms": SIZE, "ls": ""}
+        named = number < len(events) - rest
+        color, marker = (COLORS[number % len(COLORS)], MARKERS[number % len(MARKERS)]) if named else (GREY, "o")
+        style: dict[str, Any] = {"color": color, "marker": marker, "mfc": "white", "mew": 0.7, "ms": SIZE if named else SIZE / 2, "ls": ""}
         whole, many = occurrences.indices is None, len(occurrences) > MAX_MARKS
         belongs = any(name in q.marks for _, q in panels)
         if many:
@@ -263,7 +266,8 @@ def draw_events(
             else:
                 faint = set() if marked.below is None else set(time_axis.positions(marked.t[marked.below]).tolist())
                 on_axis[ax] += [(x, {**style, "alpha": FAINT} if x in faint else style) for x in np.unique(positions).tolist()]
-        handles.append(Line2D([], [], label=caption, **style))
+        if named or number + 1 == len(events):
+            handles.append(Line2D([], [], label=caption if named else f"{rest} more events", **style))
     for ax, marks in on_axis.items():
         draw_on_axis(ax, marks, time_axis)
     return handles, notes

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.collections import QuadMesh
+from matplotlib.collections import LineCollection, PolyCollection, QuadMesh
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
@@ -46,8 +46,8 @@ def grid(shape: int = 4, times: int = 1, *, equal: bool = False, one: bool = Fal
 
 
 def curves(axes: Axes) -> int:
-    """Number of lines that are values."""
-    return sum(line.get_transform() == axes.transData for line in axes.lines)
+    """Number of colours of lines that are values: of few members there is a line for each."""
+    return len({line.get_color() for line in axes.lines if line.get_transform() == axes.transData})
 
 
 def notes_of(figure: Figure) -> list[str]:
@@ -77,17 +77,34 @@ def test_a_curve_and_a_band_count_components(over):
     assert curves(figure.axes[0]) == 1 and "equal components of $x$ are drawn once" in notes_of(figure)
 
 
-@pytest.mark.parametrize(("members", "note"), [(1, ""), (3, "a line for each member"), (4, "median and middle 80 % of the members")])
+@pytest.mark.parametrize(("members", "note"), [(1, ""), (10, "a line for each member"), (11, "median and middle 80 % of the members")])
 def test_few_members_are_lines(members, note):
-    """Up to three: the values themselves, each component in one colour with one entry of the legend. More have quantiles."""
-    run = grid(2, 5, one=True).isel(member=slice(0, members))
+    """Up to ten: the values themselves, each component in one colour with one entry of the legend. More have quantiles."""
+    run = xr.concat([grid(2, 5, one=True)] * 2, "member", data_vars="minimal", coords="minimal", compat="override", join="override")
+    run = run.isel(member=slice(0, members))
     figure = figure_of_ensemble(run, Choice(x="time"))
     axes, seen = figure.axes[0], {"a line for each member", "median and middle 80 % of the members"} & set(notes_of(figure))
     legend = axes.get_legend()
     assert seen == {note} - {""} and legend is not None and len(legend.get_texts()) == 2
-    assert len({line.get_color() for line in axes.lines}) == 2 and bool(axes.collections) is (members > 3)
-    if members <= 3:
+    assert len({line.get_color() for line in axes.lines}) == 2 and bool(axes.collections) is (members > 10)
+    if members <= 10:
         np.testing.assert_array_equal([line.get_ydata() for line in axes.lines], np.moveaxis(run.x.values, 2, 0).reshape(-1, 5))
+
+
+@pytest.mark.parametrize("apart", [5.0, 0.1])
+def test_bands_that_lie_on_each_other_are_bars(apart):
+    """Two components far apart have areas; of two that are not each has bars from its 10 % to its 90 %, no two at one time."""
+    values = np.random.default_rng(0).normal(size=(50, 101, 2)) + apart * np.arange(2)
+    run = grid(2, 101, one=True).isel(member=[0] * 50).assign(x=(("member", "time", "l"), values))
+    low, high = np.quantile(values, (0.1, 0.9), axis=0)
+    axes = figure_of_ensemble(run, Choice(x="time")).axes[0]
+    assert all(isinstance(c, PolyCollection) == (apart > 1) for c in axes.collections) and len(axes.collections) == 2
+    if apart < 1:
+        ends = [np.array(c.get_segments()) for c in axes.collections if isinstance(c, LineCollection)]
+        assert not set(ends[0][:, 0, 0]) & set(ends[1][:, 0, 0])
+        for k, bars in enumerate(ends):
+            at = [int(np.argmin(np.abs(run.time.values - t))) for t in bars[:, 0, 0]]
+            np.testing.assert_allclose(bars[:, :, 1], np.stack([low[at, k], high[at, k]], axis=1), rtol=1e-12)  # rounding
 
 
 def test_groups_of_neighbours_are_said():

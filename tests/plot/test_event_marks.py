@@ -143,6 +143,16 @@ def test_the_legend_counts_what_is_drawn() -> None:
         assert legend.get_texts()[0].get_text().startswith(f"e ({count}×)")
 
 
+@pytest.mark.parametrize(("count", "more"), [(12, 0), (13, 2), (40, 29)])
+def test_many_names_have_one_entry(count, more):
+    """The legend has twelve entries at most; every event is marked, and the picture is landscape."""
+    events = {f"mode {k} is learned": [{"t": 0.4 * k, "index": None}] for k in range(count)}
+    figure = figure_of_solution(solution({"x": grow()}, observables={"loss": grow()}, events=events))
+    entries = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert len(entries) == count - more + bool(more) and (not more or entries[-1] == f"{more} more events")
+    assert len({x for x, _ in marks(figure.axes[0], "curve")}) == count and figure.get_figheight() < figure.get_figwidth()
+
+
 def test_rows_of_a_raster_of_a_matrix_have_its_indices() -> None:
     """Row 13 of W[i, j] of 6 by 10 elements is 1,3; axes are symbols, as elsewhere."""
     fired = [{"t": k / 10, "index": (k % 6, k % 10)} for k in range(100)]

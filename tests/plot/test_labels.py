@@ -137,7 +137,7 @@ def test_labels_of_twenty_lines_stand_near_their_ends(ends, height):
     assert sorted(y[-2] for y in leaders) == pytest.approx(sorted(places)) and len({y[-1] for y in leaders}) == len(texts)
     for place in {y[-1] for y in leaders}:
         group = [y[-2] for y in leaders if y[-1] == place]
-        assert min(group) - 1.6 * type_height <= place <= max(group) + 1.6 * type_height
+        assert min(group) - 1.1 * type_height <= place <= max(group) + 1.1 * type_height
     assert ends != "together" or [text.get_text() for text in texts] == ["0 … 19"]
 
 

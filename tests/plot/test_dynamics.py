@@ -1,0 +1,60 @@
+"""Pictures of rest states and branches: eigenvalues where they are, symbols for names, no power of ten on another word."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from odesim.plot.dynamics import figure_of_branches, figure_of_rest
+from tests.support.texts import clashes, drawn_texts
+
+
+def rests(imaginary: float, *, discrete: int = 0, size: float = 1.0) -> xr.Dataset:
+    """Three rest states of a state z[i] with two eigenvalues each."""
+    real = size * np.array([[-1.0, -2.0], [1.0, -1.0], [-3.0, -3.0]])
+    data: dict[str, Any] = {
+        "eigenvalue_real": (("rest", "mode"), real),
+        "eigenvalue_imag": (("rest", "mode"), imaginary * np.array([[0.0, 0.0], [0.0, 0.0], [1.0, -1.0]])),
+        "stability": ("rest", ["stable", "saddle", "stable"]),
+        "z": (("rest", "i"), np.arange(6.0).reshape(3, 2)),
+    }
+    return xr.Dataset(data, attrs={"model": "my.model", "discrete": discrete, "rest_states": "z"})
+
+
+@pytest.mark.parametrize("discrete", [0, 1])
+@pytest.mark.parametrize("imaginary", [0.0, 0.5])
+def test_real_eigenvalues_have_a_row_a_state(imaginary, discrete):
+    """Upwards is the number of the rest state where all are real, else the imaginary part; a circle is round."""
+    data = rests(imaginary, discrete=discrete)
+    figure = figure_of_rest(data)
+    plane, place = figure.axes
+    dots = [np.asarray(line.get_xydata()) for line in plane.lines if line.get_marker() == "o"]
+    up = data["eigenvalue_imag"].values if imaginary else np.repeat([[0.0], [1.0], [2.0]], 2, axis=1)
+    np.testing.assert_array_equal(dots, np.stack([data["eigenvalue_real"].values, up], axis=-1))
+    assert plane.get_ylabel() == ("imaginary part" if imaginary else "rest state")
+    assert (place.get_xlabel(), place.get_ylabel()) == ("$z_{0}$", "$z_{1}$")
+    if discrete and imaginary:
+        assert plane.transData.transform((1, 1)) - plane.transData.transform((0, 0)) == pytest.approx(
+            np.repeat((plane.transData.transform((1, 0)) - plane.transData.transform((0, 0)))[0], 2), rel=1e-6
+        )
+
+
+@pytest.mark.parametrize("size", [1e-7, 1.0, 1e7])
+def test_powers_of_ten_stand_in_the_label(size):
+    """They overprint nothing."""
+    figure = figure_of_rest(rests(0.5 * size, size=size))
+    assert clashes(figure, drawn_texts(figure)) == []
+    assert ("10" in figure.axes[0].get_xlabel()) == (size != 1.0)
+
+
+def test_branches_have_symbols():
+    """A parameter and an entry of a state are written as elsewhere."""
+    c = np.linspace(0.0, 1.0, 5)
+    data = xr.Dataset(
+        {"beta": ("point", c), "z": (("point", "i"), np.stack([c, 2 * c], axis=1)), "branch": ("point", [0] * 5)},
+        attrs={"model": "my.model", "parameter": "beta", "rest_branches": "z"},
+    ).assign(growing=("point", [0, 0, 1, 1, 1]), kind=("special", ["fold"]), special_beta=("special", [0.5]))
+    data["special_z"] = (("special", "i"), [[0.5, 1.0]])
+    (axes,) = figure_of_branches(data).axes
+    assert (axes.get_xlabel(), axes.get_ylabel()) == (r"$\beta$", "$z_{1}$")
