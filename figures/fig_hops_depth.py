@@ -34,15 +34,15 @@ def data(fast: bool) -> xr.Dataset:
 
     composed (layers, seed, time), its guess; least error and bound (bits,).
 
-    fast: 500 steps, not 1000; long ones are stored.
+    fast: 500 steps, not 1000, and one seed, not two; long ones are stored.
     """
     table, long = (np.loadtxt(file, delimiter=",", skiprows=1) for file in (FILE, OURS))
     late = np.unique(long[:, 2]).astype(int)
-    steps = 500 if fast else 1000
+    steps, seeds = (500, 1) if fast else (1000, SEEDS)
     asked = {"steps": steps, "save": steps // 100 + 1, "observe": ["error"], "dtype": "float32"}
-    runs = [odesim.train("hops", settings={"layers": layers}, seeds=range(SEEDS), **asked) for layers in (1, 2)]  # type: ignore[arg-type]
+    runs = [odesim.train("hops", settings={"layers": layers}, seeds=range(seeds), **asked) for layers in (1, 2)]  # type: ignore[arg-type]
     rule = {"steps": COMPOSED, "save": 21, "observe": ["error"], "dtype": "float32"}
-    pairs = [odesim.train("composition", settings={"layers": layers}, seeds=range(SEEDS), **rule) for layers in (1, 2)]  # type: ignore[arg-type]
+    pairs = [odesim.train("composition", settings={"layers": layers}, seeds=range(seeds), **rule) for layers in (1, 2)]  # type: ignore[arg-type]
     bits = np.arange(4)
     return xr.Dataset(
         {
@@ -53,9 +53,9 @@ def data(fast: bool) -> xr.Dataset:
             "published": (("depth", "hops"), table[:, 1:-1]),
             "reached": ("depth", table[:, -1]),
             "error": (("layers", "seed", "step", "asked"), [run.observables["error"] for run in runs]),
-            "long": (("deep", "seed", "late", "asked"), long[np.lexsort(long[:, 2::-1].T), 3:].reshape(2, SEEDS, len(late), 4)),
+            "long": (("deep", "seed", "late", "asked"), long[np.lexsort(long[:, 2::-1].T), 3:].reshape(2, SEEDS, len(late), 4)[:, :seeds]),
         },
-        coords={"depth": table[:, 0].astype(int), "hops": list(HOPS), "layers": [1, 2], "seed": np.arange(SEEDS)}
+        coords={"depth": table[:, 0].astype(int), "hops": list(HOPS), "layers": [1, 2], "seed": np.arange(seeds)}
         | {"bits": bits, "time": pairs[0].t}
         | {"step": np.arange(0, steps + 1, 100), "asked": np.arange(4), "late": late, "deep": [2, 3]},
     )
@@ -131,7 +131,7 @@ def expected(ds: xr.Dataset) -> Iterator[Feature]:
     # still falling, at a pace that differs from seed to seed
     yield Feature("ours: three hops, three layers at 3000 steps", float(last.sel(deep=3, asked=3).mean()), 0.12, 0.06, SCRIPT)
     composed = ds.composed.isel(time=-1)
-    # two seeds of 512 test sequences: a standard error of .016 of .57
+    # two seeds of 512 test sequences: a standard error of .016 of .57, one of .022
     yield Feature("tables: one layer, over the guess by g", float(composed.sel(layers=1).mean() / ds.guess), 1.0, 0.1, THEORY)
     yield Feature("tables: two layers, largest error", float(composed.sel(layers=2).max()), 0.0, 0.03, SCRIPT)
     yield Feature("tables: least error of no bit, a guess among three", float(ds.least[0]), 2 / 3, 1e-12, THEORY)
