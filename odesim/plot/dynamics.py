@@ -148,7 +148,9 @@ def figure_of_branches(data: "xarray.Dataset") -> Figure:
         axes.margins(0.05)
         axes.set_xlabel(label_of(name))
         axes.set_ylabel(label_of(entry(state, at)))
-        legend = [Line2D([], [], color=INK, label="stable"), Line2D([], [], color=FAINT, ls="--", label="not stable")]
+        unstable = data["growing"].values > 0
+        legend = [Line2D([], [], color=INK, label="stable")] * (not unstable.all())
+        legend += [Line2D([], [], color=FAINT, ls="--", label="not stable")] * bool(unstable.any())
         legend += [Line2D([], [], ls="", marker=m, color=c, ms=3.5, label=NAMES[kind]) for kind, (m, c) in MARKS.items() if kind in kinds]
         return headed(axes, literal(f"{data.attrs['model']}, rest states"), (), legend)
 
@@ -233,7 +235,7 @@ def figure_of_fit(data: "xarray.Dataset") -> Figure:
 
 def not_drawn(count: int) -> list[str]:
     """A note on the quantities beyond those that are drawn."""
-    return [f"{count - MOST} more quantities are not drawn"] * (count > MOST)
+    return [f"not drawn: {counted(count - MOST, 'more quantity', 'more quantities')}"] * (count > MOST)
 
 
 # Sensitivities: two bars for each number that varies, with errors, the largest first.
@@ -246,11 +248,13 @@ ROW, EDGE = 5.5, 6.0  # mm
 def figure_of_sensitivity(data: "xarray.Dataset") -> Figure:
     """A Figure of a Dataset of odesim.sensitivity or odesim.screening: of three quantities at most, each with its ten largest factors."""
     names, words = BARS[data.attrs["sensitivity"]]
-    labels = [str(label) for label in data["quantity"].values][:MOST]
+    whole = np.isfinite(data[names[0]].values).any(axis=1)  # what does not vary has no parts
+    varying = np.flatnonzero(whole) if whole.any() else np.arange(len(whole))
+    labels = [str(label) for label in data["quantity"].values[varying[:MOST]]]
     shown = min(data.sizes["factor"], FACTORS)
     with project_style():
         panels = add_panels([ROW * shown + EDGE], [(0, k) for k in range(len(labels))], columns=len(labels))
-        for k, (axes, label) in enumerate(zip(panels, labels, strict=True)):
+        for k, axes, label in zip(varying[:MOST], panels, labels, strict=True):
             largest = np.argsort(-data[names[0]].values[k], kind="stable")[:shown]  # NaN comes last
             for n, name in enumerate(names):
                 values = data[name].values[k][largest]
@@ -265,7 +269,9 @@ def figure_of_sensitivity(data: "xarray.Dataset") -> Figure:
                 axes.set_title(label_of(label))
             axes.set_xlabel(words if len(labels) == 1 else "")
         title = f"{data.attrs['model']}, {label_of(labels[0])}" if len(labels) == 1 else literal(data.attrs["model"])
-        notes = [words] * (len(labels) > 1) + not_drawn(data.sizes["quantity"])
+        notes = [words] * (len(labels) > 1) + not_drawn(len(varying))
+        still = ", ".join(label_of(str(label)) for label in data["quantity"].values[~whole][:MOST])
+        notes += [f"without variance: {still}" + ", ..." * (int((~whole).sum()) > MOST)] * (len(varying) < len(whole))
         notes += [f"the {shown} largest of {counted(data.sizes['factor'], 'number')}"] * (data.sizes["factor"] > shown)
         return headed(panels[0], title, notes, [Patch(color=CATEGORIES[n], label=name) for n, name in enumerate(names)])
 

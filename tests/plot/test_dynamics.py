@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from odesim.plot.dynamics import figure_of_branches, figure_of_rest
+from odesim.plot.dynamics import figure_of_branches, figure_of_rest, figure_of_sensitivity
 from tests.support.texts import clashes, drawn_texts
 
 
@@ -56,5 +56,25 @@ def test_branches_have_symbols():
         attrs={"model": "my.model", "parameter": "beta", "rest_branches": "z"},
     ).assign(growing=("point", [0, 0, 1, 1, 1]), kind=("special", ["fold"]), special_beta=("special", [0.5]))
     data["special_z"] = (("special", "i"), [[0.5, 1.0]])
-    (axes,) = figure_of_branches(data).axes
+    figure = figure_of_branches(data)
+    (axes,) = figure.axes
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["stable", "not stable", "fold"]
+    (legend,) = figure_of_branches(data.assign(growing=("point", [0] * 5))).legends
+    assert "not stable" not in [text.get_text() for text in legend.get_texts()]
     assert (axes.get_xlabel(), axes.get_ylabel()) == (r"$\beta$", "$z_{1}$")
+
+
+def test_what_does_not_vary_has_no_panel():
+    """Of five quantities, two without variance: three panels, and a note on the others."""
+    parts = np.array([[np.nan, np.nan], [0.2, 0.8], [0.5, 0.5], [np.nan, np.nan], [0.9, 0.1]])
+    data = xr.Dataset(
+        {"total": (("quantity", "factor"), parts), "first": (("quantity", "factor"), parts)},
+        coords={"quantity": ["loss", "v[0]", "v[1]", "w", "u"], "factor": ["mu", "nu"]},
+        attrs={"model": "my.model", "sensitivity": "sobol"},
+    )
+    figure = figure_of_sensitivity(data)
+    assert [axes.get_title() for axes in figure.axes] == ["$v_{0}$", "$v_{1}$", "$u$"]
+    bars: list[list[Any]] = [list(axes.patches) for axes in figure.axes]
+    widths = [[bar.get_width() for bar in each] for each in bars]
+    assert widths == [[0.8, 0.2] * 2, [0.5, 0.5] * 2, [0.9, 0.1] * 2]
+    assert any("without variance: loss, $w$" in text.get_text() for text in figure.texts)

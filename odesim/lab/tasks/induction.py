@@ -81,7 +81,7 @@ def observables(model: Transformer, test: Batch) -> tuple[Observable, ...]:
         return (mine == best).astype(outputs.dtype).mean(axis=1)
 
     return (
-        Observable("heads", heads, ("head",), "attention of layer 1 to the previous token, of layer 2 to the answer"),
+        Observable("heads", heads, ("layer",), "attention of layer 1 to the previous token, of layer 2 to the answer"),
         Observable("accuracy", accuracy, (), "of test sequences"),
         Observable("memories", memories, ("memory",), "what W_O of layer 2, W_K of layer 2 and W_K of layer 1 recall", costly=True),
         Observable("loss_test", lambda params: model.loss_of(params, tokens), (), "loss of sequences that are not trained on", costly=True),
