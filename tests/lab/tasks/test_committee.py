@@ -90,11 +90,10 @@ def deviations(N: int, seeds: int, t: float, **settings: Any) -> np.ndarray:
     return found.training["e_g"][:, -1] - found.theory["e_g"][:, -1]
 
 
-NOISY = {**BOTH, "sigma": 0.5}
 LAWS = {
     "first layer": (START, 5.0),
     "both layers": (BOTH, 10.0),
-    "noise": (NOISY, 5.0),
+    "noise": ({**BOTH, "sigma": 0.5}, 5.0),
     "own starts": ({"init": "normal", "eta_v": 0.3}, 3.0),
 }
 
@@ -102,26 +101,19 @@ LAWS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS)
 def test_deviations_fall_as_the_root_of_the_dimension(law):
-    """N = 100, 400, 1600, 48 seeds: the mean e_g is within 3 standard errors of the equations', the spread falls as N^(-1/2).
+    """N = 100, 300, 900, 48 seeds: the mean e_g is within 3 standard errors of the equations', the spread falls as N^(-1/2).
 
-    A spread of 48 seeds has an error of 10 %, the exponent over a factor of 16 one of 0.15/ln 16 = 0.054: 0.17 is three of them.
+    A spread of 48 seeds has an error of 10 %, the exponent over a factor of 9 one of 0.15/ln 9 = 0.068: 0.2 is three of them.
     """
     settings, t = LAWS[law]
-    sizes = np.array([100, 400, 1600])
+    sizes = np.array([100, 300, 900])
     spreads = []
     for N in sizes:
         off = deviations(int(N), 48, t, **settings)
         spreads.append(off.std(ddof=1))
         assert abs(off.mean()) < 3 * spreads[-1] / np.sqrt(48), N
     slope = np.polyfit(np.log(sizes), np.log(spreads), 1)[0]
-    assert slope == pytest.approx(-0.5, abs=0.17)
-
-
-@pytest.mark.slow
-def test_theory_describes_a_few_seeds():
-    """As above, quickly: N = 400, 12 seeds to t = 3, both layers with noise."""
-    off = deviations(400, 12, 3.0, **NOISY)
-    assert abs(off.mean()) < 3 * off.std(ddof=1) / np.sqrt(12) and off.std(ddof=1) < 0.02
+    assert slope == pytest.approx(-0.5, abs=0.2)
 
 
 @pytest.mark.slow
