@@ -24,13 +24,14 @@ from odesim.symbolic import (
     Param,
     Source,
     System,
+    at,
     gradient_flow,
     index,
     over,
     sizes,
 )
 
-i, j, k, l, c, e = index("i j k l c e")
+i, j, k, c, e = index("i j k c e")
 V, d = sizes("V d")
 W, P, W0 = IndexedBase("W", shape=(V, d)), IndexedBase("P", shape=(V, V)), IndexedBase("W0", shape=(V, d))
 flat = symbols("flat", nonnegative=True)
@@ -74,7 +75,8 @@ def sigmoids(t: float, y0: dict[str, Any], params: dict[str, Any]) -> dict[str, 
     return {"W": U @ (np.sqrt(stretch)[:, None] * along)}
 
 
-pair = over(Sum, P[i, k], (k, V)) * over(Sum, P[j, l], (l, V))
+alone = over(Sum, P[i, k], (k, V))
+pair = alone * at(alone, {i: j})
 M = 2 * (P[i, j] - pair) / (P[i, j] + pair)
 G = flat + (1 - flat) * (P[i, j] + pair) / 2
 loss = over(Sum, G * (M - over(Sum, W[i, c] * W[j, c], (c, d))) ** 2, (i, V), (j, V)) / 2
@@ -82,7 +84,7 @@ loss = over(Sum, G * (M - over(Sum, W[i, c] * W[j, c], (c, d))) ** 2, (i, V), (j
 SYSTEM = System(
     name="scaling.word2vec",
     source=Source("karkada2025closed", "abstract", "quadratic word embedding model, flat = 1"),
-    axes={i: V, j: V, k: V, l: V, c: d, e: d},
+    axes={i: V, j: V, k: V, c: d, e: d},
     equations=gradient_flow(loss, {W[i, c]: 1}),
     params=(
         Param(P, neighbours, Interval(0, oo), "how often two words stand together, over all pairs"),

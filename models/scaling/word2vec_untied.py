@@ -14,7 +14,7 @@ import numpy as np
 from sympy import Interval, Sum, oo
 
 from odesim.models.scaling.word2vec import SYSTEM as TIED
-from odesim.models.scaling.word2vec import W0, G, M, V, W, c, d, e, i, j, k, l, modes
+from odesim.models.scaling.word2vec import W0, G, M, V, W, c, d, e, i, j, k, modes
 from odesim.symbolic import ClosedForm, IndexedBase, Invariant, Log, Matrix, Param, Source, System, gradient_flow, over
 
 C, C0 = IndexedBase("C", shape=(V, d)), IndexedBase("C0", shape=(V, d))
@@ -53,7 +53,7 @@ loss = over(Sum, G * (M - scores) ** 2, (i, V), (j, V)) / 2
 SYSTEM = System(
     name="scaling.word2vec_untied",
     source=Source("karkada2025closed", "abstract", "words and contexts with vectors of their own; derived"),
-    axes={i: V, j: V, k: V, l: V, c: d, e: d},
+    axes={i: V, j: V, k: V, c: d, e: d},
     equations=gradient_flow(loss, {W[i, c]: 1, C[i, c]: 1}),
     params=(
         *TIED.params[:2],
@@ -65,7 +65,7 @@ SYSTEM = System(
     span=(0.0, 10.0),
     time="steps times learning rate",
     observables={"loss": loss, "scores": scores},
-    display={"M": M},
+    display={"M": M, "G": G},
     views=(Log("loss"), Matrix("W"), Matrix("C")),
     invariants=(
         Invariant("loss falls", loss, "nonincreasing"),
