@@ -137,25 +137,17 @@ def ends_of_plateaus(N: int, seeds: int) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.slow
 def test_plateaus_end_later_by_the_logarithm_of_the_dimension():
-    """N = 30, 100, 300, 64 seeds: the mean end against ln N, beside the equations' and, from R of order N^(-1/2), half their delay.
+    """N = 30, 80, 200, 64 seeds: the mean end against ln N, beside the equations' and, from R of order N^(-1/2), half their delay.
 
     From R of 1e-3, 1e-4 and 1e-5 the equations' plateau grows by 6.55 for each factor of e in N. Three standard errors.
     """
-    x, ends = np.log([30, 100, 300]), [ends_of_plateaus(N, 64) for N in (30, 100, 300)]
+    x, ends = np.log([30, 80, 200]), [ends_of_plateaus(N, 64) for N in (30, 80, 200)]
     training, theory = (np.array([pair[k].mean() for pair in ends]) for k in (0, 1))
     errors = np.array([a.std(ddof=1) / 8 for a, _ in ends])
     paired = np.array([(a - b).std(ddof=1) / 8 for a, b in ends])
     assert np.all(np.abs(training - theory) < 3 * paired)
     weights = (x - x.mean()) / ((x - x.mean()) ** 2).sum()
     assert weights @ training == pytest.approx(6.55, abs=3 * float(np.hypot.reduce(weights * errors))) and weights @ training > 2
-
-
-@pytest.mark.slow
-def test_a_plateau_ends_when_the_equations_say():
-    """As above, quickly: N = 30, 24 seeds."""
-    training, theory = ends_of_plateaus(30, 24)
-    off = training - theory
-    assert abs(off.mean()) < 3 * off.std(ddof=1) / np.sqrt(24) and 20 < training.mean() < 90
 
 
 @pytest.mark.parametrize("values", [{"activation": "relu"}, {"batch": 2}, {"momentum": 0.5}, {"optimizer": "adam"}], ids=str)
