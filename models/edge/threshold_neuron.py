@@ -29,5 +29,5 @@ SYSTEM = Map(
     initial={A: 0.3, b: 0.0},
     steps=40,
     observables={"g": g, "excess": d**2 * g**2 * eta / 4 - 1},
-    display={"g": g, "slope": slope},
+    display={"g": g},
 )

@@ -31,6 +31,7 @@ from odesim.symbolic import (
     sizes,
     softmax,
 )
+from odesim.symbolic.indices import base_name
 from odesim.symbolic.layered import InverseOf
 from odesim.symbolic.reductions import unevaluated
 from tests.support.balls import BALLS
@@ -120,7 +121,10 @@ DEEP = ("induction.full", "joma.joint_softmax", "scan_snap.full", "scan_snap.ful
 @pytest.mark.first(3)
 @pytest.mark.parametrize("name", sorted({*SYSTEMS, *MODELS} - {"masked"}))  # whose formula overflows as it is shown
 def test_what_is_shown_has_the_value_of_the_formula(name):
-    """Definitions in their order, then equations and laws in their terms, give what the expressions of the System give: to rounding."""
+    """Definitions in their order, then equations and laws in their terms, give what the expressions of the System give: to rounding.
+
+    Each name that the System asks for stands in one of them.
+    """
     system = SYSTEMS.get(name) or MODELS[name]
     sizes = {n: {"M": 4, "Q": 2, "L": 5}.get(n, 2 if name in DEEP else 3) for n in system.size_names}
     rng = np.random.default_rng(0)
@@ -152,6 +156,8 @@ def test_what_is_shown_has_the_value_of_the_formula(name):
     # entropy_distinct is shown as 0/0 where no class has a token of its own, as here
     observables = [e for o, e in system.observables.items() if isinstance(e, sp.Expr) and o != "entropy_distinct"]
     formulas = [*system.equations.values(), *observables, *(v.expr for v in system.events), *(v.expr for v in system.invariants)]
+    parts = [*display.definitions().values(), *map(display.shown, formulas)]
+    assert set(system.display) <= {base_name(x) for e in parts for x in e.atoms(sp.Indexed, sp.Symbol)}
     for e in formulas:
         for shown in (display.shown(e), readable(display.shown(e))):
             found = value(spelled(shown, system.axes), first)
