@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from odesim.base.arrays import Array, Layout, check_dtype, extreme, on_host
+from odesim.base.arrays import Array, Layout, check_dtype, extreme, largest, on_host
 from odesim.base.backends import BACKENDS, METHODS, RUN, find_backend
 from odesim.base.device import check_fits, check_saves_fit
 from odesim.base.errors import ParamError, SolveError, ToleranceWarning, no_such, value_text
@@ -138,15 +138,13 @@ def sizes_text(numbers: Numbers) -> str:
 def check_range(system: System, numbers: Numbers, dtype: str) -> None:
     """Raises ParamError if a number overflows this dtype, or a part of the right-hand side at the start, which is another number then."""
     values = {**numbers.params, **numbers.initial}
-    largest = max(values, key=lambda name: float(np.max(np.abs(values[name]), initial=0.0)), default="")
-    size, most = float(np.max(np.abs(values[largest]), initial=0.0)) if largest else 0.0, float(np.finfo(dtype).max)
+    (size, name), most = largest(values), float(np.finfo(dtype).max)
     if size > most:
-        raise ParamError(f"{largest} = {size:g} overflows {dtype}: numbers go up to {most:.2g}")
-    start = {name: value[None] for name, value in numbers.initial.items()}
-    if extreme(values.values(), dtype) and (
-        wrong := first_overflow(system, numbers.sizes, numbers.params, {**start, "t": np.array([numbers.t0])}, dtype)
-    ):
-        raise ParamError(f"{wrong[1]}; {REMEDY}")
+        raise ParamError(f"{name} = {size:g} overflows {dtype}: numbers go up to {most:.2g}")
+    if extreme(values.values(), dtype):
+        start = {name: value[None] for name, value in numbers.initial.items()}
+        if wrong := first_overflow(system, numbers.sizes, numbers.params, {**start, "t": np.array([numbers.t0])}, dtype):
+            raise ParamError(f"{wrong[1]}; {REMEDY}")
 
 
 def span_of_steps(system: System, span: Any, steps: int | None) -> Any:
