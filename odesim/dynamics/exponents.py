@@ -23,10 +23,11 @@ from odesim.inputs.bind import Numbers, bind
 from odesim.inputs.registry import load_model
 from odesim.run.integrate import integrate_problem
 from odesim.run.modes import held_of
-from odesim.run.problem import compiled_for, held_problem
+from odesim.run.problem import compiled_for, guarded_system, held_problem, with_slack
 from odesim.stepper.codes import Status
 from odesim.stepper.problem import Problem
 from odesim.symbolic.system import System
+from odesim.transforms.events import Guard
 from odesim.transforms.sensitivity import sensitivities
 
 if TYPE_CHECKING:
@@ -95,7 +96,8 @@ def lyapunov(
     system = load_model(model)
     numbers = bind(system, params=params, initial=initial, sizes=sizes, span=span_of_steps(system, span, steps), seed=seed)
     options = options_for(system, RunOptions(method=method, rtol=rtol, atol=atol), numbers)
-    return dataset(system, *exponents_of(Tangent(check_smooth(system), numbers, options)))
+    guarded = guarded_system(system, options)
+    return dataset(system, *exponents_of(Tangent(check_smooth(guarded), with_slack(guarded, numbers, options), options)))
 
 
 def check_smooth(system: System) -> System:
@@ -105,7 +107,8 @@ def check_smooth(system: System) -> System:
         raise ParamError(f"{system.name} has events that set states, and exponents of such runs are not computed")
     if not system.discrete and held_of(system).switches:
         raise ParamError(f"the right-hand side of {system.name} has conditions, and exponents of runs through them are not computed")
-    return replace(system, events=(), invariants=(), observables={}, closed_forms=(), growth=None, display={})
+    guards = tuple(event for event in system.events if isinstance(event, Guard))  # where a run leaves what its states assume
+    return replace(system, events=guards, invariants=(), observables={}, closed_forms=(), growth=None, display={})
 
 
 @dataclass(frozen=True)

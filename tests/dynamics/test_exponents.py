@@ -95,6 +95,10 @@ def test_dimension(values, dimension):
 WRONG = {
     "noise": ("particles.noisy_circle", "has noise"),
     "large": (system({v[m]: -v[m]}, axes={m: M}, sizes={M: 65}), "at most 64 states"),
+    "domain": (
+        system({symbols("s", positive=True): -1}, span=(0.0, 3.0)),
+        "the run ends before .* left .0, inf., which its symbol assumes",
+    ),
     "blow-up": (system({x: x**2}, start=1.0, span=(0.0, 3.0)), "the run ends before"),
 }
 
