@@ -104,7 +104,8 @@ def branch(
 
     Notes
     -----
-    Pseudo-arclength with the exact derivatives by states and parameter. Linear invariants keep their values.
+    Pseudo-arclength with the exact derivatives by states and parameter. Linear invariants keep their values. A branch ends where a state
+    leaves the set that its symbol assumes.
 
     Examples
     --------
@@ -130,7 +131,7 @@ def branch(
     todo, done = [[first]], list[Branch]()
     while todo and len(done) < MOST_BRANCHES:
         points = todo.pop(0)
-        if not low <= points[-1].z[-1] <= high:
+        if not low <= points[-1].z[-1] <= high or curve.field.outside(points[-1].z):
             continue
         if len(points) > 1:
             most = 0.1 * float(np.linalg.norm(points[-1].z - points[0].z))
@@ -139,11 +140,13 @@ def branch(
         followed = Branch(points, [])
         for point, specials in walk(points[-1], low, high, (high - low) / STEPS, most_points):
             known = [s.point for b in done for s in b.specials if s.kind == "branch"]
+            new = [s for s in specials if not any(distance(p, s.point, order) <= 1e-4 * (high - low) for p in known)]
+            followed.specials += [s for s in new if not curve.field.outside(s.point.z)]
+            if curve.field.outside(point.z):  # where the equations may be others: sqrt(x**2) of a positive x was written as x
+                break
             if order is not None:
                 order.check(point.z)
             followed.points.append(point)
-            new = [s for s in specials if not any(distance(p, s.point, order) <= 1e-4 * (high - low) for p in known)]
-            followed.specials += new
             before = followed.points[-2]  # a branch that begins at a point near it goes away from it
             near = [p for p in known if distance(p, point, order) <= (high - low) / STEPS]
             met = len(new) < len(specials) or any(distance(p, point, order) < distance(p, before, order) for p in near)

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from scipy.interpolate import CubicSpline
 from scipy.optimize import brentq
 from scipy.special import iv, lambertw
-from sympy import Heaviside, Indexed, Integer, Interval, Max, Symbol, oo, symbols
+from sympy import Heaviside, Indexed, Integer, Interval, Max, Symbol, oo, sqrt, symbols
 
 import odesim
 from odesim.base.errors import OdesimError
@@ -51,6 +51,15 @@ def test_pitchfork():
     for k in (1, 2):
         np.testing.assert_allclose(states[of == k] ** 2, at[of == k], atol=1e-9)
         assert not found["growing"].values[of == k].any() and at[of == k].max() == pytest.approx(1, abs=1e-12)
+
+
+def test_a_branch_ends_where_a_state_leaves_its_set():
+    """sqrt(x^2) of a positive x is written as x, so that r - |x| seems to rest at x = r < 0 too. x (r - x) keeps its branch point at 0."""
+    s = symbols("s", positive=True)
+    ends = odesim.branch(system({s: r - sqrt(s**2)}, {s: 0.5}, r=1.0), "r", (1, -1))
+    assert 0 <= float(ends["r"].min()) < 0.01 and not len(ends["special"])
+    crossed = odesim.branch(system({s: s * (r - s)}, {s: 0.5}, r=1.0), "r", (1, -1))
+    assert crossed["special_r"].values == pytest.approx([0], abs=1e-8) and float(crossed["s"].min()) > -1e-8
 
 
 @pytest.mark.parametrize(("begin", "end"), [(2, -1), (2, -1.3), (1, -0.03)])
