@@ -9,6 +9,7 @@ from sympy import Symbol
 from odesim.display.formulas import Formulas
 from odesim.stepper.methods import METHODS
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
+from odesim.stepper.stabilised_methods import STABILISED
 from odesim.symbolic import System
 from odesim.symbolic.parts import all_names
 
@@ -56,9 +57,10 @@ def methods_table() -> str:
     """A row for each method, from its file: what it is for stands in the first line."""
     rows = ["| method | kind | order | use it for |", "|---|---|---|---|"]
     rows.append("| `auto` | the default | | any model: it chooses a method, and reports which one and why |")
-    for kind, table in (("explicit", METHODS), ("Rosenbrock", ROSENBROCK)):
+    for kind, table in (("explicit", METHODS), ("Rosenbrock", ROSENBROCK), ("stabilised", STABILISED)):
         for name, method in table.items():
-            text = import_module(f"odesim.stepper.{'methods' if table is METHODS else 'rosenbrock_methods'}.{name}").__doc__ or ""
+            folder = "methods" if table is METHODS else f"{kind.lower()}_methods"
+            text = import_module(f"odesim.stepper.{folder}.{name}").__doc__ or ""
             use = text.partition("\n")[0].partition(": ")[2].rstrip(".")
             rows.append(f"| `{name}` | {kind}, {'adaptive' if method.adaptive else 'fixed step only'} | {method.order} | {use} |")
     return "\n".join(rows) + "\n"

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from odesim.base.errors import ParamError, no_such
 
-EXPLICIT, STIFF, NOISY = (  # by the names of their files: no method is imported
+EXPLICIT, STIFF, STABILISED, NOISY = (  # by the names of their files: no method is imported
     tuple(sorted(path.stem for path in (Path(__file__).parents[1] / "stepper" / folder).glob("[!_]*.py")))
-    for folder in ("methods", "rosenbrock_methods", "noise_methods")
+    for folder in ("methods", "rosenbrock_methods", "stabilised_methods", "noise_methods")
 )
-METHODS = (*EXPLICIT, *STIFF)
+METHODS = (*EXPLICIT, *STIFF, *STABILISED)
 DTYPES = ("float64", "float32")
 RUN, ENSEMBLE, TRAINING = "a run", "an ensemble", "a training"
 
@@ -75,7 +75,7 @@ BACKENDS = {
             gpu=True,
             uses={
                 RUN: Ability("a GPU, with explicit methods", EXPLICIT, EXPLICIT),
-                ENSEMBLE: Ability("a GPU, one thread per member, up to 64 states", METHODS, METHODS),
+                ENSEMBLE: Ability("a GPU, one thread per member, up to 64 states", (*EXPLICIT, *STIFF), (*EXPLICIT, *STIFF)),
                 TRAINING: Ability("a GPU"),
             },
             arrays=("numpy", "cupy"),

@@ -16,6 +16,7 @@ from odesim.stepper.methods import MAP, METHODS
 from odesim.stepper.noise_methods import SCHEMES
 from odesim.stepper.occurrences import Events
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
+from odesim.stepper.stabilised_methods import STABILISED
 from odesim.symbolic.system import System
 from odesim.targets.compiled import CompiledRHS
 from odesim.transforms.events import Guard
@@ -285,7 +286,7 @@ def check_observe(system: System, observe: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-METHOD_NAMES = (*METHODS, *ROSENBROCK, MAP.name, *SCHEMES)
+METHOD_NAMES = (*METHODS, *ROSENBROCK, *STABILISED, MAP.name, *SCHEMES)
 
 # the meaning of each status, and what to do about it
 _MEANINGS = {

@@ -23,6 +23,7 @@ from odesim.stepper.methods import METHODS
 from odesim.stepper.occurrences import Events
 from odesim.stepper.problem import Problem, Raw
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
+from odesim.stepper.stabilised_methods import STABILISED
 from odesim.symbolic.system import System
 from odesim.targets.compiled import CompiledRHS
 from odesim.transforms.clock import BLOW_UP, BLOW_UP_MARGIN, CLOCK, END, LONGEST, START, STOP, rescaled_clock_system
@@ -258,7 +259,7 @@ def of_steps(first: float, second: float, order: int) -> float:
 
 def order_of(name: str) -> int:
     """The order of a method."""
-    return (METHODS[name] if name in METHODS else ROSENBROCK[name]).order
+    return {**METHODS, **ROSENBROCK, **STABILISED}[name].order
 
 
 def looser(options: Mapping[str, Any], factor: float) -> dict[str, Any]:

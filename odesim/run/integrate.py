@@ -24,6 +24,7 @@ from odesim.stepper.occurrences import MOMENT, TOGETHER, Events, components_sinc
 from odesim.stepper.problem import Problem, Raw, save_grid
 from odesim.stepper.report import fewer_steps, largest, left
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
+from odesim.stepper.stabilised_methods import STABILISED
 
 if TYPE_CHECKING:
     from odesim.run.event_functions import Point
@@ -277,7 +278,7 @@ def crossed_at(raw: Raw, name: str, shape: tuple[int, ...]) -> list[int]:
     return components_since(Events.of(raw.events[name]), shape, raw.t_last) if raw.status is Status.EVENT else []
 
 
-METHOD_NAMES = ("auto", *METHODS, *ROSENBROCK, *SCHEMES)
+METHOD_NAMES = ("auto", *METHODS, *ROSENBROCK, *STABILISED, *SCHEMES)
 
 
 def integrate_problem(problem: Problem, *, method: str = "auto", save: Array | None = None, strict: bool = False, **options: Any) -> Raw:
@@ -300,6 +301,10 @@ def integrate_problem(problem: Problem, *, method: str = "auto", save: Array | N
         from odesim.stepper.rosenbrock_run import make_run
 
         run = make_run(problem, method, save, strict=strict, **options)
+    elif method in STABILISED:
+        from odesim.stepper.rosenbrock_run import StabilisedRun
+
+        run = StabilisedRun(problem, STABILISED[method], save, **options)
     elif method == "auto":
         return integrate_auto(problem, save=save, strict=strict, **options)
     else:

@@ -32,6 +32,7 @@ from odesim.stepper.noise_methods import SCHEMES
 from odesim.stepper.problem import fixed_steps, opening_step, usable
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.stepper.search_samples import memory_size
+from odesim.stepper.stabilised_methods import STABILISED
 from odesim.stepper.table import ANSWERS, SEARCH, new_table
 from odesim.targets.cache import module_name
 from odesim.targets.invariants import declared_invariants, verified_invariants
@@ -71,7 +72,7 @@ BLOCKS, LEAST, MOST = 8, 128, 2048  # that a thread takes of a chunk, one at a t
 MOST_STATES = 64
 MOST_LINES = 1500  # of the right-hand side written out: beyond it a kernel takes longer to compile than it saves
 MOST_SLOPES = 1300  # lines of the right-hand side and its Jacobian, for a stiff method; a quarter may be guards against overflow
-METHOD: dict[str, Any] = {**METHODS, **ROSENBROCK, MAP.name: MAP, **SCHEMES}
+METHOD: dict[str, Any] = {**METHODS, **ROSENBROCK, **STABILISED, MAP.name: MAP, **SCHEMES}
 _PLANS: Memo[KernelPlan | str] = Memo()
 
 
@@ -306,7 +307,9 @@ def lane_plan(request: EnsembleRequest, numbers: Numbers, varying: frozenset[str
 
 
 def method_obstacle(request: EnsembleRequest) -> str:
-    """Why a stiff method cannot run in lanes; empty if it can, and for explicit methods."""
+    """Why a method cannot run in lanes; empty if it can, as every explicit one with a table."""
+    if request.options.method in STABILISED:
+        return "numbers of stages that differ between members"
     if request.options.method in ROSENBROCK and request.dtype != "float64":
         return request.dtype
     return "a fixed step" if request.options.method in ROSENBROCK and request.options.step is not None else ""

@@ -58,6 +58,8 @@ class CallbackSystem:
     _failure: _Failure = field(default_factory=_Failure)
     _alive: tuple[Any, ...] = ()
 
+    scales = False
+
     def __call__(self, t: float, y: Array, out: Array) -> None:
         """out (n,) = f(t, y (n,))."""
         self.f(t, y, out)

@@ -7,7 +7,7 @@ Hairer, Norsett, Wanner, Solving Ordinary Differential Equations I (1993), II.4 
 rule) and IV.8, eqs. 8.27-8.28 (Gustafsson's rule; numbers as in their code rodas.f).
 """
 
-from math import cos, inf
+from math import cos, inf, sqrt
 from typing import Any
 
 SAFETY = 0.9
@@ -169,6 +169,41 @@ def above_zero(x: float) -> float:
 def slant(i: int) -> float:
     """Component i of a direction that no symmetry of a system has."""
     return cos(1.0 + 2.4 * i)
+
+
+# A Runge-Kutta-Chebyshev step (stabilised.py).
+DAMPING = 2 / 13
+"""Of its stability polynomial, which is 1 - DAMPING/3 and less inside the stable interval."""
+MOST_TRIES, NEAR = 50, 0.01
+"""Power iterations end after so many, or where the growth changes by less than this part."""
+WIDER, KEPT = 1.2, 25
+"""The radius that stages are counted for, in units of the one that was found, and how many steps it serves. All of these as in rkc.f."""
+
+
+def uneven(i: int) -> float:
+    """Component i of another such direction, whose bits no library has a say in."""
+    x = 0.6180339887498949 * (i + 1)
+    return x - float(int(x)) - 0.5
+
+
+def stages_for(stretch: float) -> float:
+    """The least number of stages that are stable for a step of this length in units of the spectral radius."""
+    if not stretch < 1e15:
+        return inf
+    return float(int(sqrt(1.0 + 1.54 * stretch))) + 1.0
+
+
+def chebyshev(many: float) -> tuple[float, float]:
+    """w0 and w1 of a step of so many stages: 1 + DAMPING/many^2, and T'/T'' of the Chebyshev polynomial of this degree there."""
+    w0 = 1.0 + DAMPING / (many * many)
+    value_old, value, slope_old, slope, bend_old, bend = 1.0, w0, 0.0, 1.0, 0.0, 0.0
+    degree = 1.0
+    while degree < many:
+        value_new, slope_new = 2.0 * w0 * value - value_old, 2.0 * (value + w0 * slope) - slope_old
+        bend_new = 4.0 * slope + 2.0 * w0 * bend - bend_old
+        value_old, value, slope_old, slope, bend_old, bend = value, value_new, slope, slope_new, bend, bend_new
+        degree += 1.0
+    return w0, slope / bend
 
 
 # The rule by which a run or a member changes to a stiff method: stability holds its steps, and the rest is long. The spectral radius comes

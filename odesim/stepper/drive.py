@@ -19,7 +19,7 @@ from odesim.base.options import RunOptions
 from odesim.base.signals import ctrl_c, not_counted
 from odesim.stepper.codes import Code
 from odesim.stepper.memory import RunState
-from odesim.stepper.one_implicit import implicit_driver
+from odesim.stepper.one_implicit import implicit_driver, stabilised_driver
 from odesim.stepper.one_system import RULES, SEARCH_MODULES, SHARED, Driver, explicit_driver, noisy_driver
 from odesim.stepper.problem import Problem, Progress, Raw, check_options, save_grid
 from odesim.stepper.report import collect
@@ -230,6 +230,7 @@ def driver_text(kind: str = "explicit", by_state: bool = False) -> str:
     kinds: dict[str, tuple[list[str], Callable[[bool], Driver], list[Any]]] = {
         "explicit": ([], explicit_driver, []),
         "implicit": (["odesim.stepper.linear_steps"], implicit_driver, []),
+        "stabilised": (["odesim.stepper.linear_steps"], stabilised_driver, []),
         "noisy": (["odesim.stepper.noise_draw"], noisy_driver, [NOISE]),
     }
     module, driver, tables = kinds[kind]
@@ -260,12 +261,12 @@ def written_run(rhs: Any, state: RunState) -> int:
 
 @cache
 def driver(kind: str, by_state: bool) -> dict[str, int]:
-    """{name: address}: the compiled loop of explicit, implicit or noisy steps and what runs ask of it."""
+    """{name: address}: the compiled loop of steps of this kind and what runs ask of it."""
     from odesim.targets.native import load_native
 
     # one driver for all methods: a first call waits for it once. It is compiled here and not where its functions are defined: these modules
     # can be imported, where rules of step control are not compiled
-    names = list(SIGNATURES) if kind == "implicit" else ["run", "probed"]
+    names = list(SIGNATURES) if kind in ("implicit", "stabilised") else ["run", "probed"]
     lines = [f'{name} = njit("{SIGNATURES[name]}")({name})' for name in names]
     return load_native("\n\n".join([driver_text(kind, by_state), *lines, ""]), kind, names)
 

@@ -61,8 +61,9 @@ def right(at: Any, t: float, y: int, target: int) -> None:
     n, none, one, single = at[N], np.int64(0), np.int64(1), at[SINGLE] == 1
     width = 4 if single else 8
     state, raw, out = seen(at, y), at[RAW] + n * width, at[RAW] + 2 * n * width if single else target
-    call(at[SYSTEM_STAGE], (at[SYSTEM_TABLE], t, state, raw, at[ZERO], at[ONE], none, none, none))
-    for lo in range(0, n, 1024):  # `combine` alone knows whether stages lie scaled
+    scaled = at[SYSTEM_COMBINE] != 0  # `combine` alone knows how
+    call(at[SYSTEM_STAGE], (at[SYSTEM_TABLE], t, state, raw if scaled else out, at[ZERO], at[ONE], none, none, none))
+    for lo in range(0, n if scaled else 0, 1024):
         hi = lo + 1024 if lo + 1024 < n else n
         call(at[SYSTEM_COMBINE], (at[SYSTEM_TABLE], none, raw, at[ZERO], at[ONE], one, lo, hi, out + lo * width))
     if single:

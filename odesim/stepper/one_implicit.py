@@ -1,4 +1,4 @@
-"""Prints the text of a Rosenbrock step as the driver of one system: elementwise loops, right-hand sides and linear systems by address.
+"""Prints the text of a Rosenbrock step, or of a stabilised one, as the driver of one system: elementwise loops, all else by address.
 
 Rows are float64, whatever the type of the system. A combination of stages within an expression goes to a row of its own first (`part`).
 """
@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from odesim.stepper.one_system import Driver, Printer, Scalars, inner
 from odesim.stepper.statements import CHECKED, Comb, Do, Each, Right, Row, Statement, Sum, Take, copied, name, names_in, unparsed
 
+STABILISED = ("ALPHA", "BETA", "SHRINK", "GROW", "START_POWER", "MOST_STAGES", "SMALL")
 METHOD = ("GAMMA", "PART", "START_POWER", "ERROR_POWER", "MOST_LESS", "SHRINK", "GROW")
 TABLES = {
     "A": ("at[A] + 8 * {row} * ALL", "{row}"), "G": ("at[TO_SOLVE] + 8 * {row} * ALL", "{row}"),
@@ -24,7 +25,15 @@ IN_PLACE = ("drift", "restore")
 @cache
 def implicit_driver(by_state: bool) -> Driver:
     """The driver of one system by a Rosenbrock method. by_state: each state has its own absolute tolerance."""
-    return _Printer("implicit", {"IMPLICIT": True, "NOISY": False, "LOOPS": False, "CHECKED": CHECKED}, METHOD, TABLES, by_state).driver()
+    known = {"IMPLICIT": True, "NOISY": False, "STABILISED": False, "LOOPS": False, "CHECKED": CHECKED}
+    return _Printer("implicit", known, METHOD, TABLES, by_state).driver()
+
+
+@cache
+def stabilised_driver(by_state: bool) -> Driver:
+    """The driver of one system by a stabilised method."""
+    known = {"IMPLICIT": False, "NOISY": False, "STABILISED": True}
+    return _StabilisedPrinter("stabilised", known, STABILISED, {}, by_state).driver()
 
 
 class _Entries(Scalars):
@@ -34,6 +43,8 @@ class _Entries(Scalars):
         self.rows = rows
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
+        if node.id == "COMPONENT":
+            return name("i")
         return name(f"doubles({node.id})[i]") if node.id in self.rows else super().visit_Name(node)
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
@@ -49,9 +60,10 @@ class _Printer(Printer):
     rows: ClassVar = ("y", "z", "x", "f", "f_z", "b", "q", "unit", "within", "part")
     tables_of_stages: ClassVar = {"C": "times_of_stages", "DRIFTS": "drifts_of_stages"}
 
+    jacobians: ClassVar = ["J, J_z = jacobian_row(at, turn), jacobian_row(at, 1.0 - turn)"]
+
     def _row_lines(self) -> list[str]:
-        turns = ["f, f_z = at[WORK] + (3 + int(turn)) * row, at[WORK] + (4 - int(turn)) * row"]
-        turns += ["J, J_z = jacobian_row(at, turn), jacobian_row(at, 1.0 - turn)"]
+        turns = ["f, f_z = at[WORK] + (3 + int(turn)) * row, at[WORK] + (4 - int(turn)) * row", *self.jacobians]
         return [line for line in super()._row_lines() if not line.startswith(("f ", "f_z "))] + turns
 
     def _statement(self, s: Statement) -> list[str]:
@@ -110,6 +122,14 @@ class _Printer(Printer):
 
     def _number(self, e: ast.expr) -> str:
         return unparsed(Scalars().visit(copied(e)))
+
+
+class _StabilisedPrinter(_Printer):
+    """Prints a step without linear systems."""
+
+    rows: ClassVar = ("y", "z", "x", "f", "f_z", "w", "q", "way", "unit", "part")
+    tables_of_stages: ClassVar[dict[str, str]] = {}
+    jacobians: ClassVar[list[str]] = []
 
 
 def _stage(e: ast.Subscript) -> str:

@@ -29,6 +29,7 @@ from odesim.stepper.statements import (
     Stages,
     Statement,
     Sum,
+    Swap,
     Take,
     While,
     copied,
@@ -288,6 +289,8 @@ class Printer:
                 a, b = map(_place, (row, source))
                 turned = ["turn = 1.0 - turn", "at[Y], at[Z] = y, z"] if row == "y" else []
                 return [f"{a}, {b} = {b}, {a}", *turned]
+            case Swap(row, other):
+                return [f"{row}, {other} = {other}, {row}"]
             case Do(names, what, arguments):
                 call = f"{what}({', '.join(['at', *map(_value, arguments)])})"
                 return [f"{', '.join(map(str, names))} = {call}" if names else call]

@@ -50,6 +50,9 @@ class BoundSystem(Protocol):
     def table(self) -> int: ...
     @property
     def n_events(self) -> int: ...
+    @property
+    def scales(self) -> bool:
+        """Whether a row of K is not the right-hand side itself."""
 
     def __call__(self, t: float, y: Array, out: Array) -> None:
         """out (n,) = f(t, y (n,))."""

@@ -1,4 +1,4 @@
-"""One run of a Rosenbrock method: what its driver's arrays hold beside those of an explicit one."""
+"""One run of a Rosenbrock or a stabilised method: what its driver's arrays hold beside those of an explicit one."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -15,8 +15,8 @@ from odesim.base.options import RunOptions
 from odesim.ir.invariants import LinearInvariant, exact_sums
 from odesim.stepper import control
 from odesim.stepper.drive import ExplicitRun
-from odesim.stepper.memory import RunState
-from odesim.stepper.one_implicit import implicit_driver
+from odesim.stepper.memory import RunState, numbers_of
+from odesim.stepper.one_implicit import STABILISED, implicit_driver, stabilised_driver
 from odesim.stepper.problem import Derivatives, Problem, Raw, StiffRun
 from odesim.stepper.rosenbrock import Rosenbrock
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
@@ -48,33 +48,21 @@ def method_tables(m: Rosenbrock) -> tuple[dict[str, Array], dict[str, float]]:
     return {slot: np.ascontiguousarray(table) for slot, table in tables.items()}, numbers
 
 
-class StiffState(RunState):
-    """The state of a run of a Rosenbrock method: all rows are float64."""
+class WideState(RunState):
+    """The state of a run whose rows are float64, whatever the type of the system: its driver calls functions of the system by address."""
 
-    rows: ClassVar = 10
     dtype: ClassVar = "float64"
-    driver = staticmethod(implicit_driver)
 
-    def _fill_method(self) -> None:
-        tables, numbers = method_tables(self.method)
-        for slot, table in tables.items():
-            self.at[slot] = table.ctypes.data
-        self.put({"PART": 1 / max(len(self.problem.y0), 1), **numbers})
-
-    def attach(self, systems: Any, derivatives: Derivatives, driver: dict[str, int]) -> None:
-        """Makes the driver call these linear systems, and its own functions for what a system does in its own type."""
-        problem, at, n = self.problem, self.at, len(self.problem.y0)
+    def join(self, driver: dict[str, int]) -> None:
+        """Makes the driver call its own functions for what a system does in its own type."""
+        problem, at = self.problem, self.at
         rhs, single = problem.rhs, problem.rhs.dtype == "float32"
-        self._systems, self._numbers = systems, conserved(derivatives.invariants(), problem.began.astype(np.float64))
-        self._jacobians, self._raw = np.zeros((2, systems.size)), np.empty((3, n), rhs.dtype)
-        self._one, self._zero, self._truth = np.ones(1), np.zeros(1, np.int64), np.zeros(1, np.int64)
+        self._raw, self._one, self._zero = np.empty((3, len(problem.y0)), rhs.dtype), np.ones(1), np.zeros(1, np.int64)
         addresses = {
             "COMBINE": driver["combined"], "EVENTS_AT": driver["watched"], "TABLE": self.address,
-            "SYSTEM_STAGE": rhs.stage, "SYSTEM_COMBINE": rhs.combine, "SYSTEM_EVENTS": rhs.events,
+            "SYSTEM_STAGE": rhs.stage, "SYSTEM_COMBINE": rhs.combine if rhs.scales else 0, "SYSTEM_EVENTS": rhs.events,
             "SYSTEM_TABLE": rhs.table, "SINGLE": int(single), "RAW": self._raw.ctypes.data, "ONE": self._one.ctypes.data,
-            "ZERO": self._zero.ctypes.data, "TRUTH": self._truth.ctypes.data, "JACOBIANS": self._jacobians.ctypes.data,
-            "JACOBIAN_SIZE": systems.size, "INVARIANTS": self._numbers.ctypes.data if self._numbers[0] else 0,
-            "IMPLICIT": 1, **systems.functions,
+            "ZERO": self._zero.ctypes.data, "IMPLICIT": 1,
         }  # fmt: skip
         if problem.laws is not None:
             addresses["SYSTEM_LAWS"], addresses["SYSTEM_LAW_TABLE"] = problem.laws.values.events, problem.laws.values.table
@@ -88,12 +76,74 @@ class StiffState(RunState):
         return super().y.astype(self.problem.rhs.dtype)
 
 
-class RosenbrockRun(ExplicitRun):
+class StiffState(WideState):
+    """The state of a run of a Rosenbrock method."""
+
+    rows: ClassVar = 10
+    driver = staticmethod(implicit_driver)
+
+    def _fill_method(self) -> None:
+        tables, numbers = method_tables(self.method)
+        for slot, table in tables.items():
+            self.at[slot] = table.ctypes.data
+        self.put({"PART": 1 / max(len(self.problem.y0), 1), **numbers})
+
+    def attach(self, systems: Any, derivatives: Derivatives) -> None:
+        """Makes the driver call these linear systems."""
+        self._systems, self._numbers = systems, conserved(derivatives.invariants(), self.problem.began.astype(np.float64))
+        self._jacobians, self._truth = np.zeros((2, systems.size)), np.zeros(1, np.int64)
+        addresses = {
+            "TRUTH": self._truth.ctypes.data, "JACOBIANS": self._jacobians.ctypes.data, "JACOBIAN_SIZE": systems.size,
+            "INVARIANTS": self._numbers.ctypes.data if self._numbers[0] else 0, **systems.functions,
+        }  # fmt: skip
+        for slot, value in addresses.items():
+            self.at[slot] = value
+
+
+class StabilisedState(WideState):
+    """The state of a run of a stabilised method."""
+
+    rows: ClassVar = 10
+    driver = staticmethod(stabilised_driver)
+
+    def _fill_method(self) -> None:
+        self.at["P"], small = self.method.P.ctypes.data, float(np.finfo(self.problem.rhs.dtype).eps)
+        # rounding grows as the square of the stages; MOST_STAGES as in rkc.f
+        more = {"MOST_STAGES": max((self["rtol"] / (10 * small)) ** 0.5, 2.0), "SMALL": small**0.5}
+        self.put({**{name: value for name, value in numbers_of(self.method).items() if name in STABILISED}, **more})
+
+
+class WideRun(ExplicitRun):
+    """A run whose rows are float64."""
+
+    first_slice: ClassVar = 1  # a step may take a second
+
+    @property
+    def y(self) -> Array:
+        """The state (n,), in the problem's dtype."""
+        return self.state.y
+
+    def raw(self) -> Raw:
+        raw = super().raw()
+        return replace(raw, y=raw.y.astype(self.problem.rhs.dtype))
+
+
+class StabilisedRun(WideRun):
+    """A run of a stabilised method. options: as of odesim.integrate."""
+
+    kind: ClassVar = "stabilised"
+
+    def _new_state(self, problem: Problem, method: Any, save: Array, options: RunOptions, functions: dict[str, int]) -> RunState:
+        state = StabilisedState(problem, method, save, options)
+        state.join(functions)
+        return state
+
+
+class RosenbrockRun(WideRun):
     """A run of a Rosenbrock method that can be advanced piece by piece. options: as of odesim.integrate."""
 
     goes_on = True
     kind: ClassVar = "implicit"
-    first_slice: ClassVar = 1  # a step may take a second
     systems: ArraySystems
 
     def _new_state(self, problem: Problem, method: Any, save: Array, options: RunOptions, functions: dict[str, int]) -> RunState:
@@ -113,7 +163,8 @@ class RosenbrockRun(ExplicitRun):
             self.systems = ProductSystems(n, products, least, state["rtol"])
         else:
             self.systems = ArraySystems(n, derivatives, least)
-        state.attach(self.systems, derivatives, functions)
+        state.join(functions)
+        state.attach(self.systems, derivatives)
         return state
 
     def _blas(self) -> AbstractContextManager[Any]:
@@ -122,15 +173,6 @@ class RosenbrockRun(ExplicitRun):
     def _check(self) -> None:
         super()._check()
         self.systems.check()
-
-    @property
-    def y(self) -> Array:
-        """The state (n,), in the problem's dtype."""
-        return self.state.y
-
-    def raw(self) -> Raw:
-        raw = super().raw()
-        return replace(raw, y=raw.y.astype(self.problem.rhs.dtype))
 
 
 MOST_ROUNDS = 12

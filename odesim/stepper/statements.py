@@ -1,9 +1,9 @@
 """Reads a step that is written as restricted Python into statements on named rows of memory.
 
-The text (step.py, with explicit.py or implicit.py) is parsed and never run. Reading it for a method puts its functions in place, folds
-what is known (the tables of the method, which control, whether states are saved), unrolls its loops over stages, and makes each sum over
-components a statement of its own. What is left are the ten kinds of statement below, which are plain data: a target prints from them and
-knows nothing else of a step.
+The text (step.py, with explicit.py, implicit.py or stabilised.py) is parsed and never run. Reading it for a method puts its functions in
+place, folds what is known (the tables of the method, which control, whether states are saved), unrolls its loops over stages, and makes
+each sum over components a statement of its own. What is left are the eleven kinds of statement below, which are plain data: a target
+prints from them and knows nothing else of a step.
 
 What a target loads, stores, copies or may drop is derived from what statements read and write (`reads_writes`, `exposed`, `written`).
 The lists of that which were kept by hand before were where mistakes were made.
@@ -28,7 +28,7 @@ Known = Mapping[str, Any]
 SUM = "sum_of"
 CHECKED = 0.8
 """The point of a Rosenbrock step at which the interpolant is checked: near the largest error of either method on a stiff component."""
-EXPLICIT = {"IMPLICIT": False, "NOISY": False}
+EXPLICIT = {"IMPLICIT": False, "NOISY": False, "STABILISED": False}
 """What an explicit step knows, whatever the method."""
 FREE = frozenset(("inf", "nan"))
 """Names in the text that are no rows and no numbers."""
@@ -101,6 +101,14 @@ class Take:
 
 
 @dataclass
+class Swap:
+    """Two rows change places."""
+
+    row: str
+    other: str
+
+
+@dataclass
 class Out:
     """A saved state: number `place` of a member = an expression for each component."""
 
@@ -144,7 +152,7 @@ class Stages:
     body: list["Statement"]
 
 
-Statement = Let | Sum | Right | Each | Take | Out | Do | If | While | Stages
+Statement = Let | Sum | Right | Each | Take | Swap | Out | Do | If | While | Stages
 
 
 def name(text: str) -> ast.Name:
@@ -364,6 +372,8 @@ class Reader:
                 return []
             case ast.Expr(value=ast.Call(func=ast.Name(id="take"), args=[row, source, ast.Name(id=when)])):
                 return [Take(self._row(row), self._row(source), when)]
+            case ast.Expr(value=ast.Call(func=ast.Name(id="swap"), args=[ast.Name(id=row), ast.Name(id=other)])):
+                return [Swap(row, other)]
             case ast.Expr(value=ast.Call(func=ast.Name(id="out"), args=[ast.Name(id=place), value])):
                 return [Out(place, self._fold.visit(value))]
             case ast.Expr(value=ast.Call(func=ast.Name(id=what), args=arguments)) if what in self.text.does:
@@ -463,6 +473,8 @@ def reads_writes(s: Statement) -> tuple[set[Row], set[Row]]:
             return names_in(value), {row}
         case Take(row, source, when):
             return {row, source, when}, {row}
+        case Swap(row, other):
+            return {row, other}, {row, other}
         case Out(place, value):
             return names_in(value) | {place}, set()
         case Do(names, _, arguments):
@@ -505,7 +517,7 @@ def written(statements: Iterable[Statement]) -> set[Row]:
 
 
 def step_text(kind: str, by_state: bool = False) -> Text:
-    """The text of a step, "explicit" or "implicit", with what every step has. by_state: each state has its own absolute tolerance."""
+    """The text of a step of this kind, with what every step has. by_state: each state has its own absolute tolerance."""
     from odesim.targets.cache import source_of
 
     return Text(source_of(f"odesim.stepper.{kind}") + source_of("odesim.stepper.step"), by_state)
@@ -554,14 +566,15 @@ def implicit_reader(method: Rosenbrock, n: int | None, switches: Switches, *, lo
         "CHECKED": CHECKED, "CHECK": m.dense(CHECKED).tolist(), "CHECK_SLOPE": (m.gamma * m.dense_slope(CHECKED)).tolist(),
         "START_POWER": 1 / p, "ERROR_POWER": -0.5 / p, "MOST_LESS": control.LEAST_OLD ** (-1 / p),
         **({} if n is None else {"PART": 1 / max(n, 1)}),
-        "SHRINK": control.STIFF_SHRINK, "GROW": control.STIFF_GROW, "IMPLICIT": True, "LOOPS": loops,
+        "SHRINK": control.STIFF_SHRINK, "GROW": control.STIFF_GROW, "IMPLICIT": True, "STABILISED": False, "LOOPS": loops,
     }  # fmt: skip
     return Reader(step_text("implicit", by_state), {**known, **switches.known, **numbers_of_control()}, lambda theta: bent(m, theta))
 
 
 def numbers_of_control() -> dict[str, float]:
     """The numbers that every reader knows: those of the rules of step control, and of the ends of a run."""
-    rules = {word: getattr(control, word) for word in ("SAFETY", "LEAST", "LEAST_SQUARE", "LOG2_LEAST_OLD", "SHORTEST")}
+    words = ("SAFETY", "LEAST", "LEAST_SQUARE", "LOG2_LEAST_OLD", "SHORTEST", "MOST_TRIES", "NEAR", "WIDER", "KEPT")
+    rules = {word: getattr(control, word) for word in words}
     return rules | {code.name: float(code) for code in Code}
 
 

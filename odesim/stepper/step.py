@@ -13,7 +13,8 @@ leaves the state at which it evaluates in z. What is *not* said is the target's:
 written out, whether a row is memory or a register, whether `take` selects, branches or swaps addresses.
 
 Constants that switch. ADAPTIVE: else steps are fixed, which is another control and not another step. CHOOSES: the first step follows from
-the state and its derivatives; else it is h0. IMPLICIT: stages solve linear systems. SAVES, EVENTS, LAWS: whether there are any. TOGETHER:
+the state and its derivatives; else it is h0. IMPLICIT: stages solve linear systems. STABILISED: as many stages as
+stability asks for. SAVES, EVENTS, LAWS: whether there are any. TOGETHER:
 members are stepped side by side, and what some do not need is computed for all; a single run skips it, and its right-hand sides are
 counted.
 """
@@ -103,9 +104,10 @@ def accept():  # events and laws: of one member that accepts
     if LAWS:
         watch_laws(end if EVENTS else new, z)
     take(y, z, accept)
-    if IMPLICIT:
+    if IMPLICIT or STABILISED:
         take(f, f_z, accept)
+    if IMPLICIT:
         take(J, J_z, accept)
-    elif not NOISY:
+    elif not (NOISY or STABILISED):
         take(k[0], k[LAST], accept)
     t = (end if EVENTS else new) if accept else t

@@ -361,6 +361,11 @@ class BoundNumba:
         return WrittenRight(formulas, tuple(params), text) if formulas.weight <= FEW_OPERATIONS else None
 
     @property
+    def scales(self) -> bool:
+        """Whether stages lie scaled: only `combine` knows how."""
+        return bool(self.compiled.text.scales)
+
+    @property
     def uses_blas(self) -> bool:
         """Whether some matrix product is large enough for BLAS."""
         return self._table.blas
@@ -384,7 +389,7 @@ class BoundNumba:
         row, one, stage = np.zeros(1, np.int64), np.ones(1), STAGE(self.stage)
         self._references.extend([row, one])  # the function below has their addresses only
         at_row, at_one = row.ctypes.data, one.ctypes.data
-        if not self.compiled.text.scales:
+        if not self.scales:
             return lambda t, y, out: stage(table, t, y, out, at_row, at_one, 0, 0, 0)
         combine, width = COMBINE(self.combine), np.dtype(self.dtype).itemsize
         unscaled = np.empty(n, self.dtype)
