@@ -174,7 +174,7 @@ def slant(i: int) -> float:
 # A Runge-Kutta-Chebyshev step (stabilised.py).
 DAMPING = 2 / 13
 """Of its stability polynomial, which is 1 - DAMPING/3 and less inside the stable interval."""
-MOST_TRIES, NEAR = 50, 0.01
+MOST_TRIES, CLOSE = 50, 0.01
 """Power iterations end after so many, or where the growth changes by less than this part."""
 WIDER, KEPT = 1.2, 25
 """The radius that stages are counted for, in units of the one that was found, and how many steps it serves. All of these as in rkc.f."""

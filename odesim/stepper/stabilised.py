@@ -77,7 +77,7 @@ def step():
             before = found
             found = way_length / size if size > 0.0 else 0.0
             tries = tries + 1.0
-            settled = not (found > 0.0 and found < inf) or (tries > 1.0 and abs(found - before) <= NEAR * found)
+            settled = not (found > 0.0 and found < inf) or (tries > 1.0 and abs(found - before) <= CLOSE * found)
         radius = WIDER * found if found < inf else inf
         fresh = KEPT
     many = stages_for(used * radius)

@@ -573,7 +573,7 @@ def implicit_reader(method: Rosenbrock, n: int | None, switches: Switches, *, lo
 
 def numbers_of_control() -> dict[str, float]:
     """The numbers that every reader knows: those of the rules of step control, and of the ends of a run."""
-    words = ("SAFETY", "LEAST", "LEAST_SQUARE", "LOG2_LEAST_OLD", "SHORTEST", "MOST_TRIES", "NEAR", "WIDER", "KEPT")
+    words = ("SAFETY", "LEAST", "LEAST_SQUARE", "LOG2_LEAST_OLD", "SHORTEST", "MOST_TRIES", "CLOSE", "WIDER", "KEPT")
     rules = {word: getattr(control, word) for word in words}
     return rules | {code.name: float(code) for code in Code}
 

@@ -55,6 +55,9 @@ def test_numbers_of_the_rules_stand_there_only() -> None:
 
 ROWS: dict[str, list[tuple[Any, ...]]] = {
     "trial_step": [(s, k, 10.0) for s, k in itertools.product((0.0, 1e-7, 0.3, 1e9), (0.0, 1e-6, 2.0, 1e12))],
+    "uneven": [(i,) for i in (0, 1, 2, 1000, 10**6)],
+    "stages_for": [(x,) for x in (0.0, 1.0, 300.5, 1e9, 1e16, float("nan"))],
+    "chebyshev": [(s,) for s in (2.0, 3.0, 40.0)],
     "steepest": [(1.0, 2.0), (2.0, 1.0), (1.0, 1e301), (1.0, float("nan"))],
     "first_step": [
         (0.1, s, m, t0, 10.0, x) for s, m, t0, x in itertools.product((0.0, 1.0, 1e301), (0.05, 1.0), (0.0, -1e15), (float("inf"), 0.01))
