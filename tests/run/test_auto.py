@@ -32,7 +32,13 @@ CASES: dict[str, tuple[Problem, dict[str, Any], str, str]] = {
     "van der Pol": (van_der_pol(1e3, 2000.0), {}, "rodas5p", "stability, not accuracy"),
     "van der Pol, tight": (van_der_pol(1e3, 2000.0), {"rtol": 1e-8, "atol": 1e-10}, "rodas5p", "and would need about"),
     "Robertson": (robertson(1e5), {}, "rodas5p", "stability, not accuracy"),
-    "strict": (robertson(3.0), {"strict": True}, "tsit5", "strict mode only for a right-hand side that numba compiles"),
+    "cheap stages": (replace(robertson(3.0), costs=replace(COSTS, stiff=lambda stages: 1e6)), {}, "rkc", "stability, not accuracy"),
+    "strict": (
+        replace(robertson(3.0), costs=replace(COSTS, stiff=lambda stages: 1e3)),
+        {"strict": True},
+        "tsit5",
+        "strict mode only for a right-hand side that numba compiles",
+    ),
     "no costs": (replace(robertson(3.0), linear=None), {}, "tsit5", "no Jacobian"),
     "fixed step": (oscillator(3.0), {"step": 0.1}, "tsit5", "a fixed step"),
 }
@@ -42,7 +48,7 @@ CASES: dict[str, tuple[Problem, dict[str, Any], str, str]] = {
 def test_choice(name: str) -> None:
     """The method and its reason; the run is, bit for bit, that of the method by its name, and the same when asked again."""
     p, options, method, why = CASES[name]
-    p = replace(p, costs=COSTS if p.linear else None)
+    p = replace(p, costs=(p.costs or COSTS) if p.linear else None)
     run = integrate_problem(p, method="auto", **options)
     assert run.method == method and run.auto.startswith(f"{method}: ") and why in run.auto
     assert run.status is Status.OK
