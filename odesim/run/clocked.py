@@ -259,7 +259,8 @@ def of_steps(first: float, second: float, order: int) -> float:
 
 def order_of(name: str) -> int:
     """The order of a method."""
-    return {**METHODS, **ROSENBROCK, **STABILISED}[name].order
+    methods: dict[str, Any] = {**METHODS, **ROSENBROCK, **STABILISED}
+    return int(methods[name].order)
 
 
 def looser(options: Mapping[str, Any], factor: float) -> dict[str, Any]:

@@ -289,14 +289,14 @@ class Printer:
                 a, b = map(_place, (row, source))
                 turned = ["turn = 1.0 - turn", "at[Y], at[Z] = y, z"] if row == "y" else []
                 return [f"{a}, {b} = {b}, {a}", *turned]
-            case Swap(row, other):
-                return [f"{row}, {other} = {other}, {row}"]
+            case Swap(one, other):
+                return [f"{one}, {other} = {other}, {one}"]
             case Do(names, what, arguments):
                 call = f"{what}({', '.join(['at', *map(_value, arguments)])})"
                 return [f"{', '.join(map(str, names))} = {call}" if names else call]
             case If(test, yes, no):
-                other = ["else:", *inner(self._lines(no))] if no else []
-                return [f"if {_value(test)}:", *inner(self._lines(yes)), *other]
+                rest = ["else:", *inner(self._lines(no))] if no else []
+                return [f"if {_value(test)}:", *inner(self._lines(yes)), *rest]
             case While(test, body):
                 return [f"while {_value(test)}:", *inner(self._lines(body))]
             case Stages():
