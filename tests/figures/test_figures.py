@@ -184,7 +184,7 @@ def test_curves_are_the_data(done: FigureRun, table: xr.Dataset, figure: Figure)
         pytest.skip("test_draw_only_draws has it")
     rows = rows_of(table)
     drawn = [line for axes in figure.axes for line in axes.lines if line.get_color() not in (FAINT, INK)]
-    curves = [tuple(np.asarray(line.get_ydata(), float)) for line in drawn if len(line.get_ydata()) > 2]
+    curves = [ys for ys in (tuple(np.asarray(line.get_ydata(), float)) for line in drawn) if len(ys) > 2]
     assert curves and [y for y in curves if not any(y == row[len(row) - len(y) :] for row in rows)] == []
 
 

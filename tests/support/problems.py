@@ -96,6 +96,7 @@ class Decay:
     dtype: str = "float64"
     events: int = 0
     n_events: int = 0
+    scales: bool = False
     numbers: Array = field(default_factory=lambda: np.zeros(1, np.int64))
 
     def __post_init__(self) -> None:
