@@ -192,7 +192,7 @@ def solvers(name: str) -> tuple[dict[str, Callable[[float], np.ndarray | None]],
 
         return run
 
-    found = {f"odesim {method}": own(method) for method in ("rodas5p", "auto")}
+    found = {f"odesim {method}": own(method) for method in ("rodas5p", "rkc", "auto")}
     kinds = ("BDF", "Radau", *(("LSODA",) if case.band else ()))
     found |= {f"scipy {kind}": peer(scipy_run, kind) for kind in kinds}
     found |= {f"CVODE {kind}": peer(cvode_run, kind) for kind in (("band",) if case.band else ("gmres",))}
