@@ -14,9 +14,9 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from odesim.base.errors import counted
-from odesim.plot.labels import add_header, place_labels, symbol
+from odesim.plot.labels import EndLabels, add_header, end_labels, place_labels, symbol
 from odesim.plot.layout import add_panels, cells_in_rows
-from odesim.plot.style import CATEGORIES, FAINT, INK, few_ticks, literal, ordered_colors, project_style, root_figure
+from odesim.plot.style import CATEGORIES, FAINT, INK, few_ticks, literal, ordered_colors, power_text, project_style, root_figure
 
 if TYPE_CHECKING:
     import xarray
@@ -30,11 +30,13 @@ ZERO = 1e-14  # a loss that is rounding
 LETTERS = 40  # of the name of an axis, in a line
 
 
-def headed(axes: Axes, title: str, notes: Sequence[str] = (), handles: Sequence[Artist] = ()) -> Figure:
-    """The figure of these axes with a header."""
+def headed(
+    axes: Axes, title: str, notes: Sequence[str] = (), handles: Sequence[Artist] = (), labels: Sequence[EndLabels] = ()
+) -> Figure:  # fmt: skip
+    """The figure of these axes with a header. labels: of lines, which are placed."""
     figure = root_figure(axes)
     add_header(figure, title, notes, handles)
-    place_labels(figure, ())
+    place_labels(figure, labels)
     return figure
 
 
@@ -62,7 +64,7 @@ def figure_of_rest(data: "xarray.Dataset") -> Figure:
     with project_style():
         plane, place = add_panels([HEIGHT], cells_in_rows(2))
         draw_eigenvalues(plane, data)
-        draw_places(place, data)
+        notes = draw_places(place, data)
         for axes in (plane, place):
             few_ticks(axes)
             axes.margins(0.12)
@@ -74,7 +76,7 @@ def figure_of_rest(data: "xarray.Dataset") -> Figure:
             plane.yaxis.set_major_locator(MaxNLocator(4, integer=True))
         kinds = [kind for kind in COLORS if kind in data["stability"].values]
         dots = [Line2D([], [], ls="", marker="o", color=COLORS[kind], mfc=filled(kind), label=kind, ms=3.5) for kind in kinds]
-        return headed(plane, literal(f"{data.attrs['model']}, {counted(data.sizes['rest'], 'rest state')}"), (), dots)
+        return headed(plane, literal(f"{data.attrs['model']}, {counted(data.sizes['rest'], 'rest state')}"), notes, dots)
 
 
 def filled(stability: str) -> str:
@@ -101,13 +103,16 @@ def draw_eigenvalues(axes: Axes, data: "xarray.Dataset") -> None:
     axes.set_ylabel(STATE if real else "imaginary part")
 
 
-def draw_places(axes: Axes, data: "xarray.Dataset") -> None:
-    """The rest states: loss against index, or two numbers of each."""
+def draw_places(axes: Axes, data: "xarray.Dataset") -> list[str]:
+    """The rest states: loss against index, or two numbers of each; returns a note on losses that are rounding."""
+    notes = list[str]()
     names = data.attrs["rest_states"].split()
     numbers = np.concatenate([data[name].values.reshape(data.sizes["rest"], -1) for name in names], axis=1)
     if "loss" in data and data["loss"].ndim == 1:
         x, y, labels = data["index"].values, data["loss"].values, (INDEX, "loss")
-        y = np.where(np.abs(y) < ZERO, 0.0, y)
+        tiny = (np.abs(y) < ZERO) & (y != 0)
+        notes += [f"a loss below {power_text(ZERO)} is drawn as 0"] * bool(tiny.any())
+        y = np.where(tiny, 0.0, y)
     else:
         ways = [entry(name, at) for name in names for at in np.ndindex(data[name].shape[1:])]
         x, y = numbers[:, 0], numbers[:, 1] if len(ways) > 1 else data["eigenvalue_real"].values[:, 0]
@@ -116,6 +121,7 @@ def draw_places(axes: Axes, data: "xarray.Dataset") -> None:
         axes.plot(x[k], y[k], "o", color=COLORS[str(kind)], mfc=filled(str(kind)), ms=3.5)
     axes.set_xlabel(labels[0])
     axes.set_ylabel(labels[1])
+    return notes
 
 
 # Branches: one number of the rest states against the parameter, dashed where something grows.
@@ -203,11 +209,11 @@ def figure_of_spectrum(data: "xarray.Dataset") -> Figure:
 def figure_of_fit(data: "xarray.Dataset") -> Figure:
     """A Figure of a Dataset of odesim.fit: data as points with the fitted curves, and below what is left over.
 
-    Each quantity has its residuals below it; of several entries of an array each has a colour.
+    Each quantity has its residuals below it; of several entries of an array each has a colour, and its index where its curve ends.
     """
     labels = [str(label) for label in data["column"].values]
     heads = list(dict.fromkeys(label.partition("[")[0] for label in labels))
-    shown = heads[:MOST]
+    shown, ends = heads[:MOST], list[EndLabels]()
     with project_style():
         cells = [(row, k) for row in (0, 1) for k in range(len(shown))]
         axes = add_panels([34.0, 15.0], cells, columns=len(shown))
@@ -221,6 +227,9 @@ def figure_of_fit(data: "xarray.Dataset") -> Figure:
                 lower.plot(data["time"], data["residual"].values[:, i], "o", color=color, ms=1.8, mew=0)
             few_ticks(upper)
             few_ticks(lower, y=3)
+            if len(places) > 1:
+                names = [labels[i].partition("[")[2].rstrip("]").replace("][", ",").replace(" ", "") for i in places]
+                ends.append(end_labels(upper, names, data["curve"].values[-1, places].tolist(), float(data["curve_time"][-1])))
             upper.tick_params(labelbottom=False)
             lower.set_xlim(upper.get_xlim())
             lower.set_xlabel(time_label(data))
@@ -228,7 +237,7 @@ def figure_of_fit(data: "xarray.Dataset") -> Figure:
         axes[len(shown)].set_ylabel("residual")
         values = [f"{symbol(str(n))} = {v:.4g}" for n, v in zip(data["free"].values[:MOST], data["value"].values[:MOST], strict=True)]
         notes = [", ".join(values) + ", ..." * (data.sizes["free"] > MOST), *not_drawn(len(heads))]
-        figure = headed(axes[0], literal(f"{data.attrs['model']}, fit"), notes)
+        figure = headed(axes[0], literal(f"{data.attrs['model']}, fit"), notes, labels=ends)
         figure.align_ylabels(axes)
         return figure
 

@@ -31,6 +31,7 @@ from matplotlib.transforms import IdentityTransform
 
 from odesim.base.arrays import Array
 from odesim.base.errors import ParamError
+from odesim.plot.labels import without_power
 from odesim.plot.style import project_style
 
 PIXELS = 150.0  # of an inch: a picture 80 mm wide has 472 pixels, its letters some 15
@@ -122,8 +123,8 @@ def add_axes(page: Any, axes: Axes, before: list[Axes], number: int) -> None:
         if artist.get_visible() and artist is not axes.patch:
             add_artist(page, axes, artist, place)
     if axes.axison:
-        for label in (axes.xaxis.label, axes.yaxis.label):
-            add_text(page, axes, label)
+        for axis in (axes.xaxis, axes.yaxis):  # numbers at ticks of plotly's own are whole
+            add_text(page, axes, axis.label, without_power(axis) if has_usual_ticks(axes, axis) else None)
 
 
 def axis_words(axes: Axes, axis: Any) -> dict[str, Any]:
@@ -152,16 +153,21 @@ def axis_words(axes: Axes, axis: Any) -> dict[str, Any]:
         "exponentformat": "power",
         "tickangle": 0,
     }
-    usual = isinstance(axis.get_major_locator(), MaxNLocator | AutoLocator | LogLocator) and axis.get_scale() in ("linear", "log")
     places = axis.get_majorticklocs()
     inside = (places >= min(low, high)) & (places <= max(low, high))
-    if not usual or axes.get_label() == "<colorbar>":
+    if not has_usual_ticks(axes, axis):
         texts = axis.get_major_formatter().format_ticks(list(places))
         words |= {"tickmode": "array", "tickvals": moved(axis, places[inside]).tolist()}
         words |= {"ticktext": [words_of(text) for text, seen in zip(texts, inside, strict=True) if seen]}
     else:
         words |= {"nticks": 1 + int(inside.sum())}
     return words
+
+
+def has_usual_ticks(axes: Axes, axis: Any) -> bool:
+    """Whether plotly chooses the ticks of an axis."""
+    usual = isinstance(axis.get_major_locator(), MaxNLocator | AutoLocator | LogLocator) and axis.get_scale() in ("linear", "log")
+    return usual and axes.get_label() != "<colorbar>"
 
 
 def moved(axis: Axis, values: Any) -> Array:
@@ -299,9 +305,9 @@ def add_area(
     add_trace(page, "scatter", x=x, y=y, hoverinfo="skip", **style, **name, **place)
 
 
-def add_text(page: Any, of: Axes | Figure, text: Text) -> None:
-    """Words in their place on the paper."""
-    words = words_of(text.get_text())
+def add_text(page: Any, of: Axes | Figure, text: Text, shown: str | None = None) -> None:
+    """Words in their place on the paper; shown: instead of those of the text."""
+    words = words_of(text.get_text() if shown is None else shown)
     if not words.strip() or not text.get_visible():
         return
     root: Any = of if isinstance(of, Figure) else of.get_figure(root=True)
@@ -348,7 +354,7 @@ def label_of(axes: Axes, artist: Artist) -> dict[str, Any]:
     """The name of a trace, and whether the legend has it: what has a label is turned on and off there."""
     label = str(artist.get_label() or "")
     has_label = bool(label) and not label.startswith("_")
-    panel = words_of(axes.get_ylabel() or axes.get_title(loc="center") or axes.get_title(loc="left"))
+    panel = words_of(without_power(axes.yaxis) or axes.get_title(loc="center") or axes.get_title(loc="left"))
     return {
         "name": words_of(label) if has_label else panel,
         "showlegend": has_label,

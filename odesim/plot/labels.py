@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from math import floor, log10
 from textwrap import fill
 from typing import Any
 
@@ -236,13 +237,15 @@ def joined(names: Sequence[str]) -> str:
 
 def place_labels(figure: Figure, labels: Sequence[EndLabels]) -> None:
     """Computes the layout of the figure a last time, then places all labels and leaves out ticks whose labels would touch."""
+    for axes in figure.axes:
+        name_power(axes.xaxis)
+        name_power(axes.yaxis)
     if labels:
         compute_layout(figure)  # how high panels are says which labels have room; and these, how wide panels are
     labels = [label.gather() for label in labels]
     compute_layout(figure, last=True)
     for axes in figure.axes:
         fit_beside(axes)
-        name_power(axes)
     for label in labels:
         label.place()
     fewest: dict[tuple[float, float], int] = {}  # by limits: panels of one time axis have the same ticks
@@ -254,13 +257,33 @@ def place_labels(figure: Figure, labels: Sequence[EndLabels]) -> None:
             set_intervals(axes.xaxis, fewest[axes.get_xlim()])
 
 
-def name_power(axes: Axes) -> None:
-    """Moves the power of ten of the horizontal axis into its label, over which matplotlib would write it."""
-    axis: Any = axes.xaxis
-    if isinstance(formatter := axis.get_major_formatter(), ScalarFormatter) and axes.get_xlabel():
-        formatter.set_locs(axis.get_majorticklocs())
-        axes.set_xlabel(f"{axes.get_xlabel()} {formatter.get_offset()}".rstrip())
-        axis.offsetText.set_visible(False)
+def name_power(axis: Any) -> None:
+    """Moves the power of ten of an axis into its label: matplotlib writes it over that of a horizontal axis, and above a panel.
+
+    It stays as it is from then on, whichever ticks are left out.
+    """
+    formatter = axis.get_major_formatter()
+    if not (isinstance(formatter, ScalarFormatter) and axis.get_label_text() and axis.offsetText.get_visible()):
+        return
+    (low, high), places = sorted(axis.get_view_interval()), np.asarray(axis.get_majorticklocs())
+    formatter.set_locs(places.tolist())
+    power = formatter.get_offset()
+    if not power or (formatter.offset and axis.axis_name == "y"):  # a number to add is longer than a panel is high
+        return
+    if formatter.offset:
+        formatter.set_useOffset(formatter.offset)
+    else:
+        largest = np.abs(places[(places >= low) & (places <= high)]).max()
+        formatter.set_powerlimits((floor(log10(largest)),) * 2)
+    axis.set_label_text(f"{axis.get_label_text()} {power}")
+    axis.offsetText.set_visible(False)
+
+
+def without_power(axis: Any) -> str:
+    """The label of an axis without the power of ten that name_power() wrote."""
+    formatter, text = axis.get_major_formatter(), str(axis.get_label_text())
+    named = isinstance(formatter, ScalarFormatter) and not axis.offsetText.get_visible()
+    return text.removesuffix(f" {formatter.get_offset()}") if named else text
 
 
 def fit_beside(axes: Axes) -> None:

@@ -12,8 +12,9 @@ from odesim.plot.labels import EndLabels, add_header, balanced, place_labels, se
 from odesim.plot.scales import TimeAxis
 from odesim.plot.style import WIDTH, compute_layout, new_figure, root_figure
 
-ALONE, BESIDE, STACKED, ROW, STRIP, BAR = 46.0, 36.0, 19.0, 26.0, 32.0, 6.0
-# heights in mm: a single panel, one of a row, of a stack, of a grid, a strip of maps; a colour bar
+ALONE, BESIDE, STACKED, ROW, LOW, STRIP, BAR = 46.0, 36.0, 19.0, 26.0, 20.0, 32.0, 6.0
+# heights in mm: a single panel, one of a row, of a stack, of a grid, of a grid above tables, a strip of maps; a colour bar
+FINE = 6  # columns of a grid whose rows have two panels or three
 FOOT = 7.0  # mm: the time label
 TITLE, SHORT = 42, 12  # letters that fit across the picture, and surely under one of two columns
 Cell = tuple[Any, Any]
@@ -27,26 +28,35 @@ def add_panels(heights: Sequence[float], cells: Sequence[Cell], *, columns: int 
     return [figure.add_subplot(grid[cell]) for cell in cells]
 
 
-def row_heights(maps: Sequence[bool], columns: int = 2) -> list[float]:
+def row_heights(maps: Sequence[bool], columns: int = 2, height: float = ROW) -> list[float]:
     """Heights in mm of the rows of cells_in_rows. maps: which panels need space for a colour bar."""
     rows = [row for row, _ in cells_in_rows(len(maps), columns)]
-    return [ROW + BAR * any(bar for bar, place in zip(maps, rows, strict=True) if place == row) for row in dict.fromkeys(rows)]
+    return [height + BAR * any(bar for bar, place in zip(maps, rows, strict=True) if place == row) for row in dict.fromkeys(rows)]
 
 
 def panels_and_tables(maps: Sequence[bool], tables: Sequence[float] = (), ax: Axes | None = None) -> tuple[list[Axes], list[Axes]]:
-    """(axes, axes of tables): rows of two, then a wide row of its own for each table; or the user's Axes.
+    """(axes, axes of tables): rows of two, of three where there are many, and below them rows of two tables; or the user's Axes.
 
-    maps: which panels need space for a colour bar; tables: heights in mm. Raises ParamError for the user's Axes and several panels.
+    maps: which panels need space for a colour bar; tables: heights in mm. Many panels, or tables, are a page of 120 mm, so that it is
+    wider than high. Raises ParamError for the user's Axes and several panels.
     """
     n = len(maps)
     if ax is not None:
         if n + len(tables) != 1:
             raise ParamError(f"ax is one panel, and this picture has {counted(n, 'panel')}: choose one with var and index")
         return [ax] * n, [ax] * len(tables)
-    heights = [ALONE + BAR * maps[0]] if n == 1 else row_heights(maps)
-    wide = [(len(heights) + k, slice(None)) for k in range(len(tables))]
-    axes = add_panels([*heights, *tables], [*cells_in_rows(n), *wide])
+    columns, wide = 3 if n > 4 or (n == 3 and tables) else 2, n > 4 or bool(tables)
+    heights = [ALONE + BAR * maps[0]] if n == 1 and not tables else row_heights(maps, columns, LOW if tables else ROW)
+    below = cells_in_rows(len(tables))
+    cells = fine_cells(cells_in_rows(n, columns), columns) + fine_cells([(len(heights) + row, span) for row, span in below], 2)
+    deep = [max(h for h, (row, _) in zip(tables, below, strict=True) if row == k) for k in dict.fromkeys(row for row, _ in below)]
+    axes = add_panels([*heights, *deep], cells, columns=FINE, width=WIDTH * (1.5 if wide else 1))
     return axes[:n], axes[n:]
+
+
+def fine_cells(cells: Sequence[tuple[int, slice]], columns: int) -> list[tuple[int, slice]]:
+    """Cells of a grid of so many columns, in one of FINE columns."""
+    return [(row, slice(*(FINE // columns * end for end in (span.start, span.stop)))) for row, span in cells]
 
 
 def cells_in_rows(n: int, columns: int = 2) -> list[tuple[int, slice]]:

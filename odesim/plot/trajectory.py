@@ -24,13 +24,13 @@ from odesim.plot.style import CATEGORIES, SMALL, few_log_ticks, few_ticks, liter
 if TYPE_CHECKING:
     import xarray
 
-PANELS, TABLES = 6, 2  # of what is drawn against time; of matrices at the end
+PANELS, TABLES = 6, 2  # on a page, and how many of them are matrices at the end
 LOSS, SEED, TIME = "loss", "seed", "time"
 ATTENTION = ("c", "Z")  # matrices that come first
 LEVELS, HALVES = (0.0, 0.25, 0.75, 1.0), 8  # quantiles over seeds: two bands, the inner one of so many seeds
 SHADES = (0.2, 0.45)  # opacity of the range and of the middle half
-ROWS, COLUMNS, PLAIN = 20, 24, 60  # largest numbers of rows, of columns, and of columns that are shown in their own order
-LINE, BARE, LEAST, HEAD = 2.7, 1.4, 12.0, 9.0  # mm: a row with a name, or without, at least all rows, a colour bar with its label
+PLAIN, MOST = (20, 60), (12, 18)  # largest numbers of rows and columns: without names all are shown in their order; else the top ones
+LINE, BARE, LEAST, HEAD = 2.3, 1.4, 12.0, 9.0  # mm: a row with a name, or without, at least all rows, a colour bar with its label
 LETTERS, LETTER = 14, 1.3  # of a name, longer ones are cut; mm of a letter
 
 
@@ -53,11 +53,12 @@ class Table:
     def chosen(self) -> tuple[Array, Array]:
         """(rows, columns) to draw: if there are many those with the largest entries, columns in the order of their rows."""
         size = np.nan_to_num(np.abs(self.values))
-        rows = np.sort(np.argsort(-size.max(axis=1), kind="stable")[:ROWS])
-        if self.values.shape[1] <= PLAIN and self.names(1) is None:
+        all_rows, all_columns = (self.values.shape[k] <= PLAIN[k] and self.names(k) is None for k in (0, 1))
+        rows = np.sort(np.argsort(-size.max(axis=1), kind="stable")[: PLAIN[0] if all_rows else MOST[0]])
+        if all_columns:
             return rows, np.arange(self.values.shape[1])
         size = size[rows]
-        columns = np.argsort(-size.max(axis=0), kind="stable")[:COLUMNS]
+        columns = np.argsort(-size.max(axis=0), kind="stable")[: MOST[1]]
         return rows, columns[np.lexsort((-size.max(axis=0)[columns], size.argmax(axis=0)[columns]))]
 
     @property
@@ -83,8 +84,8 @@ def figure_of_trajectory(
 ) -> Figure:
     """A Figure of a training Dataset (seed, time, ...): the mean over seeds, for numbers with bands.
 
-    The loss comes first, then entropies, then other observables; below, matrices such as attention as they are at the end. What does
-    not change is a note.
+    The loss comes first, then entropies, then other observables; below, matrices such as attention as they are at the end: six panels,
+    or with `all` of choice every one. What does not change is a note.
 
     Parameters
     ----------
@@ -129,9 +130,9 @@ def figure_of_trajectory(
     if not timed and not tables:
         only = ", ".join(map(str, run.data_vars))
         raise ParamError(f"{only}: recorded at the end only, and no matrix to draw; `odesim train --observe NAME` records it at all times")
-    shown, hidden = choice.page(names, PANELS)
-    left_out = list(tables)[TABLES:]
-    drawn = list(tables.values())[:TABLES]
+    drawn = list(tables.values())[: None if choice.all else TABLES]
+    shown, _ = choice.page(names, PANELS - len(drawn))
+    left_out = [name for name in (*names, *list(tables)[len(drawn) :]) if name not in shown]
     if not drawn and all(means[name].kind != "map" for name in shown):
         choice.refuse_colors()
     time_axis = make_time_axis(run[TIME].values, "iterations", choice.scale("x"))
@@ -139,7 +140,7 @@ def figure_of_trajectory(
         raise several_panels([*names, *tables])
     with project_style():
         axes, below = panels_and_tables([means[name].kind == "map" for name in shown], [table.height for table in drawn], ax)
-        ends, hidden = list[EndLabels | None](), [*hidden, *time_axis.notes]
+        ends, hidden = list[EndLabels | None](), [*time_axis.notes]
         for panel, name in zip(axes, shown, strict=True):
             end, more = draw_observable(panel, means[name], values[name].values, time_axis, labels, choice)
             ends.append(end)
@@ -235,8 +236,9 @@ def legend_of(seeds: int) -> list[Artist]:
 def draw_table(axes: Axes, table: Table, *, log: bool = False) -> None:
     """Draws the matrix with row 0 on top, its rows and columns by name where they have names. log: logarithmic colours."""
     rows, columns = table.chosen
-    part = " of ".join(map(str, (len(columns), table.values.shape[1])))
-    label = f"{symbol(table.name, most=40)} {table.when}" + f", columns: the top {part}" * (len(columns) < table.values.shape[1])
+    axes_of = zip(("rows", "columns"), table.chosen, table.values.shape, strict=True)
+    parts = [f"the top {len(chosen)} of {n} {what}" for what, chosen, n in axes_of if len(chosen) < n]
+    label = ", ".join([f"{symbol(table.name, most=40)} {table.when}", *parts])
     x, y = (np.arange(n + 1) - 0.5 for n in (len(columns), len(rows)))
     draw_cells(axes, (x, y), np.ma.masked_invalid(table.values[np.ix_(rows, columns)]), label, log=log)
     label_places(axes, table)

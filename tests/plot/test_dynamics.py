@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from odesim.plot.dynamics import figure_of_branches, figure_of_rest, figure_of_sensitivity
-from tests.support.texts import clashes, drawn_texts
+from odesim.plot.dynamics import figure_of_branches, figure_of_fit, figure_of_rest, figure_of_sensitivity
+from tests.support.texts import clashes, drawn_texts, notes
 
 
 def rests(imaginary: float, *, discrete: int = 0, size: float = 1.0) -> xr.Dataset:
@@ -46,6 +46,34 @@ def test_powers_of_ten_stand_in_the_label(size):
     figure = figure_of_rest(rests(0.5 * size, size=size))
     assert clashes(figure, drawn_texts(figure)) == []
     assert ("10" in figure.axes[0].get_xlabel()) == (size != 1.0)
+
+
+@pytest.mark.parametrize("losses", [(0.0, 1.0, 2.0), (1e-15, 1.0, 2.0)])
+def test_a_loss_of_rounding_is_said(losses):
+    """It is drawn as 0, which the page says; a loss of 0 is one."""
+    figure = figure_of_rest(rests(0.5).assign(loss=("rest", list(losses)), index=("rest", [0, 1, 2])))
+    drawn = [float(np.asarray(line.get_ydata())[0]) for line in figure.axes[1].lines]
+    assert drawn == [0.0, 1.0, 2.0] and any("drawn as 0" in note for note in notes(figure)) == (losses[0] > 0)
+
+
+@pytest.mark.parametrize("labels", [["v[0]", "v[1]"], ["W[0][1]", "W[2][3]"], ["x", "y"]])
+def test_curves_of_a_fit_have_names(labels):
+    """Each entry of an array has its index where its curve ends; a number has its name beside the panel."""
+    t, fine, values = np.arange(4.0), np.linspace(0, 3, 7), np.array([1.0, 3.0])
+    data = xr.Dataset(
+        {
+            "curve": (("curve_time", "column"), fine[:, None] * values),
+            "data": (("time", "column"), t[:, None] * values),
+            "residual": (("time", "column"), np.zeros((4, 2))),
+            "value": ("free", [1.0]),
+        },
+        coords={"column": labels, "time": t, "curve_time": fine, "free": ["mu"]},
+        attrs={"model": "my.model"},
+    )
+    figure = figure_of_fit(data)
+    shown = {text.get_text(): text.get_position()[1] for text in figure.axes[0].texts}
+    assert [*shown] == [label.partition("[")[2].rstrip("]").replace("][", ",") for label in labels if "[" in label]
+    assert sorted(shown.values()) == [*shown.values()] and clashes(figure, drawn_texts(figure)) == []
 
 
 def test_branches_have_symbols():

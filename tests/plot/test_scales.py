@@ -14,6 +14,7 @@ from sympy import Symbol
 import odesim
 from odesim.base.errors import ParamError
 from odesim.plot.choice import Choice
+from odesim.plot.labels import without_power
 from odesim.plot.members import as_solution
 from odesim.plot.panels import MAP, set_value_scale
 from odesim.plot.scales import ALL_BELOW, NOTE, PALE, cell_edges, make_time_axis
@@ -190,3 +191,21 @@ def test_small_changes_have_whole_numbers(middle: float) -> None:
     low, high = axis.get_view_interval()
     shown = [float(text.get_text().strip("$}").partition("{")[2]) for text in axis.get_ticklabels() if text.get_text()]
     assert len(shown) > 1 and all(low - (high - low) <= value <= high + (high - low) for value in shown)
+
+
+@pytest.mark.first(2)
+@pytest.mark.parametrize("size", [1e-3, 1.0, 2.3e-7, 4e6])
+def test_powers_of_ten_stand_in_labels(size: float) -> None:
+    """Nothing stands above a panel, and a tick times the power is its place; the page that one can zoom has ticks of its own."""
+    figure = figure_of_solution(solution({"s": size * grow(), "b": -size * grow()}))
+    figure.canvas.draw()
+    for axes in figure.axes:
+        axis: Any = axes.yaxis
+        _, _, power = axes.get_ylabel().partition("10^{")
+        unit = 10.0 ** int(power.partition("}")[0].replace("\N{MINUS SIGN}", "-")) if power else 1.0
+        assert not axis.get_offset_text().get_visible() or not axis.get_offset_text().get_text()
+        shown = [text.get_text().strip("$}").rpartition("{")[2] for text in axis.get_ticklabels()]
+        numbers = [unit * float(text.replace("\N{MINUS SIGN}", "-")) for text in shown]
+        np.testing.assert_allclose(numbers, axis.get_majorticklocs(), rtol=1e-9, atol=1e-9 * size)
+        assert bool(power) == (size != 1.0)
+        assert without_power(axis) in ("$s$", "$b$")

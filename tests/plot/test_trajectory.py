@@ -15,7 +15,7 @@ from odesim.base.errors import ParamError, StoreError
 from odesim.plot.choice import Choice
 from odesim.plot.labels import place_names
 from odesim.plot.style import SMALL
-from odesim.plot.trajectory import COLUMNS, figure_of_trajectory
+from odesim.plot.trajectory import MOST, PANELS, figure_of_trajectory
 from tests.support.texts import clashes, drawn_texts, has_filled_rows, notes
 
 
@@ -123,6 +123,20 @@ def test_what_is_asked_for_alone():
 WORDS = {"c_1": [f"word{i}" for i in range(90)], "c_0": [f"after {i}" for i in range(6)]}
 
 
+@pytest.mark.first(2)
+@pytest.mark.parametrize("name", [*reversed(RUNS)])
+def test_a_page_is_wider_than_high(name):
+    """Of at most six panels, matrices among them; all, where all are asked for; what has none is named once."""
+    case = training_of(name)
+    figure, whole = figure_of_trajectory(case), figure_of_trajectory(case, choice=Choice(all=True))
+    panels, every = ([axes for axes in one.axes if axes.get_label() != "<colorbar>"] for one in (figure, whole))
+    assert figure.get_figwidth() > figure.get_figheight() and len(panels) <= PANELS
+    assert len(every) == len(case.data_vars) >= len(panels)
+    left_out = [word for note in notes(figure) for word in note.split("; ") if word.startswith("not shown: ")]
+    names = ", ".join(left_out).removeprefix("not shown: ").split(", ") if left_out else []
+    assert len(left_out) <= 1 and len(names) == len(every) - len(panels)
+
+
 def words_on(axis: Any) -> list[str]:
     """The labels of an axis."""
     return [label.get_text() for label in axis.get_ticklabels()]
@@ -135,7 +149,7 @@ def test_attention_has_its_words():
     axes = next(axes for axes in figure_of_trajectory(case, WORDS).axes if words_on(axes.xaxis)[:1] and "word" in words_on(axes.xaxis)[0])
     last = case.c.isel(time=-1).mean("seed").values
     columns = [int(word.removeprefix("word")) for word in words_on(axes.xaxis)]
-    assert set(columns) == set(np.argsort(-last.max(axis=0))[:COLUMNS].tolist())
+    assert set(columns) == set(np.argsort(-last.max(axis=0))[: MOST[1]].tolist())
     assert words_on(axes.yaxis) == WORDS["c_0"] and axes.yaxis_inverted()
     mesh: Any = axes.collections[0]
     np.testing.assert_allclose(np.asarray(mesh.get_array()), last[:, columns], rtol=1e-12)  # sums in another order
