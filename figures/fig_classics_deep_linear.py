@@ -19,6 +19,7 @@ QUESTION = "what is learned first?"
 STRENGTHS, FIRST = np.array([3.0, 1.5, 0.5]), 1e-3
 SPREAD = np.array([0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0])
 MODEL, FINE = "classics.deep_linear_modes", {"rtol": 1e-10, "atol": 1e-14}
+HALF = ["half: a[i] - s[i] / 2"]  # events of all runs of MODEL, so that one right-hand side is compiled
 
 
 def of_matrices(times: np.ndarray) -> np.ndarray:
@@ -35,7 +36,7 @@ def of_matrices(times: np.ndarray) -> np.ndarray:
 def half_times(layers: int) -> list[float]:
     """When a = s/2, for each of SPREAD."""
     given = {"params": {"s": SPREAD, "L": layers}, "span": (0, 70), "save": 2}
-    run = odesim.integrate(MODEL, **given, events=["half: a[i] - s[i] / 2"], **FINE)
+    run = odesim.integrate(MODEL, **given, events=HALF, **FINE)
     times = {event["index"][0]: float(event["t"]) for event in run.events["half"]}
     return [times[m] for m in range(len(SPREAD))]
 
@@ -44,7 +45,7 @@ def data(fast: bool) -> xr.Dataset:
     """two (t, mode), three (late, mode), of matrices (point, mode), and half times (layers, s). fast: the same."""
     times, late, points = np.linspace(0, 10, 401), np.linspace(0, 32, 641), np.linspace(0, 32, 17)
     modes = [
-        odesim.integrate(MODEL, params={"s": STRENGTHS, "L": layers}, span=(0, at[-1]), save=at, **FINE).y["a"]
+        odesim.integrate(MODEL, params={"s": STRENGTHS, "L": layers}, span=(0, at[-1]), save=at, events=HALF, **FINE).y["a"]
         for layers, at in ((2, times), (3, late))
     ]
     return xr.Dataset(

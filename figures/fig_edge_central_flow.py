@@ -29,7 +29,7 @@ def means(a: Any) -> Any:
 
 
 def data(fast: bool) -> xr.Dataset:
-    """y, x^2, sharpness of steps (step,), of their means (mean,), of the flow (t,); the same for fast."""
+    """y, x^2, sharpness of steps (step,), of their means (mean,), of the flow (t,). fast: the same."""
     steps = odesim.integrate("edge.valley", span=(0, STEPS), save=STEPS + 1)
     times = np.linspace(0, 5000, 501)
     flow = odesim.integrate("edge.central_flow", params={"stiff": 100.0}, span=(0, 5000), save=times, rtol=1e-9, atol=1e-12)

@@ -34,7 +34,7 @@ def gap(rate: float, shape: int | None) -> float:
 
 
 def data(fast: bool) -> xr.Dataset:
-    """u and y (step,), y^2 (start, early), gaps (loss, eta), bias (share,); the same for fast."""
+    """u and y (step,), y^2 (start, early), gaps (loss, eta), bias (share,). fast: the same."""
     cycle = odesim.integrate("edge.self_stabilisation", initial={"x": 0.02, "y": 0.0}, params={"ea": EA}, span=(0, STEPS), save=STEPS + 1)
     early = [
         odesim.integrate("edge.product", initial={"x": 0.1, "y": y0}, span=(0, 400), save=401).observables["sharpness"] for y0 in STARTS

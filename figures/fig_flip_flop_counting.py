@@ -4,7 +4,7 @@ Stands beside the experiments of liu2023flipflop (6 layers, 512 tokens) and of g
 wrong bits at reads in training, of one layer and of two, on sequences as trained, .8 ignored: one layer sees bits but not which instruction
 they follow; b, two layers on sequences as trained, sparse (.98 ignored) and dense (.1): the rare dense ones err longer; c, wrong counts of
 transformers that see the past alone or all, with learned positions or none, and of the best guess from the number of all ones (dotted).
-Means over 2 seeds.
+Means over seeds.
 """
 
 from typing import Any

@@ -2,7 +2,7 @@
 
 Stands beside the experiments of sanford2024transformers (4 letters, 100 places, width 128, 4 heads, 100,000 steps). a, published errors
 against the number of hops, by layers; b, the published largest number of hops with an error below 5 %, beside 2^(L-2); c, ours on 24
-places, width 64, 2 heads, 2 seeds: errors of one to three hops in training, of one layer and of two; d, in 3000 steps, of one to three
+places, width 64, 2 heads: errors of one to three hops in training, of one layer and of two; d, in 3000 steps, of one to three
 hops by three layers, and of two hops by two layers: what two layers follow badly, three learn. And beside peng2024limitations, which has no
 such picture: e, two hops on tables, g(f(x)) of six entries each: one layer guesses by g, two compose; f, the least error of an entry of a
 table that is told in few bits, by trying all sets of messages, above the stated bound, for tables of three entries.

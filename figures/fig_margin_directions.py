@@ -33,7 +33,7 @@ def run(model: str, times: np.ndarray, **given: Any) -> Any:
 
 
 def data(fast: bool) -> xr.Dataset:
-    """norm and cosine (time,), w (early, word), ratio (flow, late); the same for fast."""
+    """norm and cosine (time,), w (early, word), ratio (flow, late). fast: the same."""
     rng = np.random.default_rng(3)
     X = rng.normal(size=(4, 5, 20))
     best = separator((X[:, :1] - X[:, 1:]).reshape(-1, 20))

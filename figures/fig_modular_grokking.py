@@ -22,7 +22,7 @@ DECAYS, STEPS, SAVED = (0.0, 1.0), 4000, 101
 
 
 def data(fast: bool) -> xr.Dataset:
-    """Losses, what is right and the part of the largest frequency (decay, step); the same for fast."""
+    """Losses, what is right and the part of the largest frequency (decay, step). fast: the same."""
     runs = [
         odesim.train(
             "modular",

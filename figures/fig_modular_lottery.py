@@ -28,7 +28,7 @@ DECAYS = np.array([0.1, 0.3, 0.5, 0.6, 0.7, 0.73]) / P**2
 
 
 def data(fast: bool) -> xr.Dataset:
-    """alpha, D (step, k) of the flow and alpha (seen, k) of the training; t* (gap, beta), and over p^2 by decays; the same for fast."""
+    """alpha, D (step, k) of the flow and alpha (seen, k) of the training; t* (gap, beta), and over p^2 by decays. fast: the same."""
     found = odesim.compare("modular.phases", task="modular", steps=STEPS, save=STEPS // 4 + 1)
     start = [found.training[name][0, 0] for name in ("alpha", "beta", "D")]
     times = np.array([[blow_up(*(float(a[n, k]) for a in start), P) for k in range(11)] for n in range(8)])

@@ -50,7 +50,7 @@ def members(eta: float, count: int) -> xr.Dataset:
 
 
 def data(fast: bool) -> xr.Dataset:
-    """Risks (time,), and variances in the end over eta, exact (weight, eta), of members (weight, run). fast: 4,000 of them, not 40,000."""
+    """Risks (time,), and variances in the end over eta, exact (weight, eta), of members (weight, run). fast: 4,000 members, not 40,000."""
     count = 4_000 if fast else 40_000
     runs = {eta: members(eta, count) for eta in ETAS}
     run = runs[ETA]

@@ -35,7 +35,7 @@ def trained(name: str) -> tuple[Any, Any, Any]:
 
 
 def data(fast: bool) -> xr.Dataset:
-    """s after 5 and 10 steps (s), singular values (mode, t), losses (optimizer, save), shares (optimizer, neuron); the same for fast."""
+    """s after 5 and 10 steps (s), singular values (mode, t), losses (optimizer, save), shares (optimizer, neuron). fast: the same."""
     s = np.geomspace(1e-3, 1, 241)
     given: dict[str, Any] = {"sizes": {"K": len(s)}, "initial": {"s": s}, "span": (0, 10), "save": [0, 5, 10]}
     polynomial = odesim.integrate("optimisers.newton_schulz", **given).y["s"]

@@ -46,7 +46,7 @@ def sigmoid(t: Any, m: float, s0: float) -> Any:
 
 
 def data(fast: bool) -> xr.Dataset:
-    """s (time, mode), theory (time, mode), m, U (word, mode), losses (weights, time), W W^T (moment, word, other); the same for fast."""
+    """s (time, mode), theory (time, mode), m, U (word, mode), losses (weights, time), W W^T (moment, word, other). fast: the same."""
     P, times = pairs(), np.linspace(0, END, 321)
     m, U = modes(P)
     given: dict[str, Any] = {"sizes": {"V": WORDS, "d": WORDS}, "span": (0, END), "save": times, **FINE}

@@ -25,7 +25,7 @@ HIGH = rest_points(0.04, 0.1)[1].real
 
 
 def data(fast: bool) -> xr.Dataset:
-    """Asymmetry, commutator (time,), s (eps, time, mode), |W|^2 (loss, time), bound (time,); the same for fast."""
+    """Asymmetry, commutator (time,), s (eps, time, mode), |W|^2 (loss, time), bound (time,). fast: the same."""
     times = np.linspace(0, 60, 241)
     matrices = odesim.integrate("self_supervised.simsiam", span=(0, 60), save=times, **FINE)
     gradient = odesim.integrate("self_supervised.no_stop", span=(0, 60), save=times, **FINE)

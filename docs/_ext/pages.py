@@ -30,7 +30,7 @@ from odesim.cli.about import notebook_of, scripts, title_of, usable_cores
 from odesim.display.document import markdown
 from odesim.lab.claims import all_claims
 from odesim.lab.output import claim_table
-from odesim.plot.figures import figures_by_question, list_figures, load_figure
+from odesim.plot.figures import figures_by_question, left_out, list_figures, load_figure
 from odesim.plot.files import METADATA, page_of_figure, save
 
 ROOT = Path(__file__).parents[2]
@@ -208,7 +208,8 @@ def write_figure(folder: Path, name: str, run: bool) -> Item:
     ]
     about = [f"# {plain(name)}", f"*{module.QUESTION[0].upper()}{module.QUESTION[1:]}*", plain(title), shown(name, plain(title), run)]
     about.append(plain(text.strip()))
-    end = ["Here with fewer points (`--fast`). Make it with", f"```sh\nodesim figure {name}\n```", key]
+    less = left_out(module)
+    end = [f"Here by `--fast`: {less}."] * bool(less) + ["Make it with", f"```sh\nodesim figure {name}\n```", key]
     page.write_text("\n\n".join([*about, "\n".join(table), *end]), encoding="utf-8")
     return item
 

@@ -34,7 +34,7 @@ def complete_figure(ctx: click.Context, param: click.Parameter, incomplete: str)
 
 @click.command("figure", short_help="Make a paper's figure and check its numbers.")
 @click.argument("name", metavar="[NAME|all]", required=False, shell_complete=complete_figure)
-@click.option("--fast", is_flag=True, help="Compute fewer points; the features are the same.")
+@click.option("--fast", is_flag=True, help="Compute less, as fewer points, seeds or steps; the features are the same.")
 @click.option(
     "--out", metavar="DIR", type=click.Path(path_type=Path), default=Path(), help="Folder for the files; default: the current one."
 )

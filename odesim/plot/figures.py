@@ -5,9 +5,11 @@ import json
 import math
 import pkgutil
 import platform
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib import import_module
+from inspect import cleandoc
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +77,14 @@ def load_figure(name: str) -> Any:
     if name not in names:
         raise StoreError(no_such("figure", name, names))
     return import_module(f"odesim.figures.{PREFIX}{name}")
+
+
+def left_out(module: Any) -> str:
+    """What data(fast) of a figure has less of, by its docstring (`fast: one seed, not two.`), or nothing."""
+    words = re.search(r"\bfast: (.+?)\.?(?:\n\n|$)", cleandoc(module.data.__doc__), re.DOTALL)
+    if words is None:
+        raise StoreError(f"data() of {module.__name__} does not say `fast: ...`")
+    return "" if words[1] == "the same" else words[1]
 
 
 def figures_by_question() -> dict[str, list[str]]:

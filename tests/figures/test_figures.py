@@ -1,5 +1,6 @@
 """The papers' figures: every feature within its tolerance, and picture, data and manifest beside each other."""
 
+import ast
 import hashlib
 import json
 import re
@@ -14,7 +15,18 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from odesim.base.errors import StoreError
-from odesim.plot.figures import PUBLISHED, SCRIPT, THEORY, Feature, FigureRun, figures_by_question, list_figures, load_figure, run_figure
+from odesim.plot.figures import (
+    PUBLISHED,
+    SCRIPT,
+    THEORY,
+    Feature,
+    FigureRun,
+    figures_by_question,
+    left_out,
+    list_figures,
+    load_figure,
+    run_figure,
+)
 from odesim.plot.style import FAINT, INK
 from tests.support.matrix import slow_but
 from tests.support.texts import clashes, drawn_texts
@@ -56,6 +68,14 @@ def test_every_figure_answers_a_question() -> None:
     """Each has one of the questions, no question is without answers, and no figure stands twice."""
     found = figures_by_question()
     assert sorted(name for answers in found.values() for name in answers) == NAMES and all(found.values())
+
+
+def test_fast_is_said() -> None:
+    """Where data(fast) reads `fast`, its docstring says what it has less of, and nowhere else: the pages of figures say it."""
+    said = {name: bool(left_out(load_figure(name))) for name in NAMES}
+    trees = {name: ast.parse(Path(load_figure(name).__file__).read_text()) for name in NAMES}
+    reads = {name: any(isinstance(node, ast.Name) and node.id == "fast" for node in ast.walk(tree)) for name, tree in trees.items()}
+    assert said == reads
 
 
 @pytest.mark.first(1)
