@@ -79,7 +79,7 @@ def draw(ds: xr.Dataset) -> Figure:
         times.plot([], [], color=INK, label="total variation")
         times.plot([], [], color=INK, lw=0.7, ls=DASHES[1], label="KL")
         times.plot([], [], "o", color=INK, ms=1.4, label="exp(−gap t)")
-        times.set(yscale="log", ylim=(1e-8, 1e5), xlabel="t, redraws of k tokens", ylabel="distance to the target")
+        times.set(yscale="log", ylim=(1e-8, 1e4), xlabel="t, redraws of k tokens", ylabel="distance to the target")
         for j, J in enumerate(ds.J.values):
             parallel.plot(ds.drawn, ds.parallel.sel(J=J), color=CATEGORIES[j], ls=DASHES[j], marker=MARKERS[j], ms=3, label=f"J = {J:g}")
         parallel.set(xlabel="k tokens drawn independently, n = 4", ylabel="total variation at the end", ylim=(-0.03, 1))

@@ -62,18 +62,18 @@ def data(fast: bool) -> xr.Dataset:
 
 
 def draw(ds: xr.Dataset) -> Figure:
-    """Above: losses (mean of the logarithm, two standard deviations), the published log as dots, its replay. Below: attention."""
+    """Above: losses (mean of the logarithm, two standard deviations), the published log as circles, its replay. Below: attention."""
     with picture(f"Scan and snap: two queries, {counted(ds.sizes['seed'], 'seed')}", 92.0) as figure:
         cells = figure.add_gridspec(2, 2, height_ratios=(1.1, 1))
         axes = figure.add_subplot(cells[0, :])
         for eta, loss, color, ls in zip(ds.eta_Y.values, np.log(ds.loss.values), CATEGORIES, DASHES, strict=False):
             middle, spread = loss.mean(axis=0), 2 * loss.std(axis=0)
             axes.fill_between(ds.iteration, np.exp(middle - spread), np.exp(middle + spread), color=color, alpha=0.25, lw=0)
-            axes.plot(ds.iteration, np.exp(middle), color=color, ls=ls, label=f"$\\eta_Y$ = {eta:g}")
-        axes.plot(ds.iteration, ds.replayed, color=INK, lw=0.7, label="replayed")
-        axes.plot(
-            ds.logged, ds.published, "o", mec=INK, mfc="none", mew=0.5, ms=3.2, label=f"published, $\\eta_Y$ = {ds.eta_Y.values[0]:g}"
-        )
+            axes.plot(ds.iteration, np.exp(middle), color=color, ls=ls, lw=1.8, label=f"$\\eta_Y$ = {eta:g}")
+        # the replay lies on all of them: thin, above wide circles in a colour of their own and the wide line of the seeds
+        published = f"published, $\\eta_Y$ = {ds.eta_Y.values[0]:g}"
+        axes.plot(ds.logged, ds.published, "o", mec=CATEGORIES[2], mfc="none", mew=0.7, ms=4.0, label=published)
+        axes.plot(ds.iteration, ds.replayed, color=INK, lw=0.6, label="its replay")
         axes.set_yscale("log")
         axes.set_xlim(0, ds.iteration.values[-1])
         axes.set_xlabel("iteration")

@@ -80,7 +80,8 @@ def draw(ds: xr.Dataset) -> Figure:
         for color, M in zip(ordered_colors(ds.sizes["line"]), ds.line.values, strict=True):
             slices.plot(ds.nu, ds.slices.sel(line=M), color=color, label=f"M = {thousands(round(M))}")
         every = max(1, ds.sizes["nu"] // 40)
-        slices.plot(ds.nu[::every], ds.closed.T[::every], ".", ms=2.5, color=INK)
+        dots = slices.plot(ds.nu[::every], ds.closed.T[::every], ".", ms=2.5, color=INK)
+        dots[0].set_label("closed form")
         slices.set(xscale="log", yscale="log", xlabel="$η_Y / η_Z$", ylabel="time of the snap, $η_Y t$", xlim=(0.3, 30), ylim=(2, 3e3))
         slices.legend(loc="lower right")
         few_log_ticks(phase, slices)

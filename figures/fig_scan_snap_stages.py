@@ -75,7 +75,7 @@ def draw(ds: xr.Dataset) -> Figure:
             axes.set_yscale("log", nonpositive="mask")
             few_ticks(axes, x=3)
         row[0].set_ylabel("P exp(z)")
-        row[0].legend(loc="upper left", frameon=True, framealpha=1.0, edgecolor="none")
+        row[0].legend(loc="lower left", handlelength=1.0)  # left of the line of the distinct tokens
         letter_panels(*row)
     return figure
 

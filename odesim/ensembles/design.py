@@ -367,9 +367,13 @@ def grid_points(place: Place, value: Any, option: str) -> Array:
         call = _CALL.fullmatch(value)
         if call and call[1] in GRIDS:
             return spaced_points(call[1], call[2], where)
-        if value.count(":") == 2 and "(" not in value:
-            a, b, _ = value.split(":")
-            wanted = f"linspace({a.strip()},{b.strip()},{_points_meant(value, where)})"
+        if value.count(":") in (1, 2) and "(" not in value and not value.startswith("@"):
+            a, b, *number = (piece.strip() for piece in value.split(":"))
+            for end in (a, b):
+                parse_number(end, where, "; write linspace(a,b,n), logspace(a,b,n), 1,2,3 or @file.npy")
+            if not number:
+                raise ParamError(f"{where}: {show_text(value)} lacks the number of points (start:stop:number): write linspace({a},{b},n)")
+            wanted = f"linspace({a},{b},{_points_meant(value, where)})"
             raise ParamError(f"{where}: write {wanted} for points from the first number to the second")
         value = parse_value(value, where)
     source = source_of(value)

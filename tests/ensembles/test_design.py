@@ -240,6 +240,11 @@ WRONG: dict[str, Any] = {
     "same for all": ({"vary": {"mu": "3"}, "members": 3}, "the same for every member"),
     "not random": ({"vary": {"mu": "linspace(0,1)"}, "members": 3}, "not drawn at random: write --grid mu=linspace"),
     "points as a slice": ({"grid": {"mu": "0:1:10"}}, r"write linspace\(0,1,10\) for points"),
+    "points without their number": (
+        {"grid": {"mu": "0:1"}},
+        r"'0:1' lacks the number of points .start:stop:number.* linspace.0,1,n.",
+    ),
+    "a slice of no numbers": ({"grid": {"mu": "log:4"}}, "'log' is not a number; write linspace"),
     "points by a step": ({"grid": {"mu": "0:1:0.1"}}, r"write linspace\(0,1,11\) for points"),
     "points by a step down": ({"grid": {"mu": "1:0:-0.25"}}, r"write linspace\(1,0,5\) for points"),
     "a step in the middle": ({"grid": {"mu": "0:0.1:1"}}, r"write linspace\(a,b,n\) for n points from a to b, not '0:0.1:1'"),
