@@ -64,7 +64,7 @@ def data(fast: bool) -> xr.Dataset:
 
 def draw(ds: xr.Dataset) -> Figure:
     """Three panels, means over seeds."""
-    with picture("A bit to remember, and ones to count", 58.0, width=170.0) as figure:
+    with picture(f"A bit to remember, and ones to count: {counted(ds.sizes['seed'], 'seed')}", 58.0, width=170.0) as figure:
         depth, rare, counts = figure.subplots(1, 3)
         error, wrong = ds.error.mean("seed"), ds.wrong.mean("seed")
         for n, layers in enumerate(ds.layers.values):

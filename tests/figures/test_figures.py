@@ -112,7 +112,7 @@ def test_panels_have_letters_and_bars_names(figure: Figure) -> None:
     assert all(axes.yaxis_inverted() for axes in panels if axes.images)
 
 
-SEEDS = re.compile(r"(\d+) seeds")
+SEEDS = re.compile(r"(\d+) seeds?\b")
 
 
 @pytest.mark.first(1)
