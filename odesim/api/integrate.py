@@ -223,12 +223,14 @@ def integrate(
 
     def again(times_asked: Array) -> dict[str, Array]:
         bare = replace(problem, laws=None)
+        # a run that was interrupted is not to go on to the end of its span
+        done = {"max_steps": max(int(raw.stats["steps"] + raw.stats["rejected"]), 1)} if raw.status is Status.INTERRUPTED else {}
         times_asked = times_of(system, times_asked, numbers, options) if len(times_asked) else times_asked
         with there(), on_device():
             if options.rescaled:
-                run = clocked.integrate(times_asked, of_solver, raw.method).raw
+                run = clocked.integrate(times_asked, of_solver | done, raw.method).raw
             else:
-                run = integrate_problem(bare, method=raw.method, save=times_asked, **of_solver)
+                run = integrate_problem(bare, method=raw.method, save=times_asked, **(of_solver | done))
         return layout.split(run.y[: len(times_asked)])
 
     return Solution(

@@ -1,5 +1,6 @@
 """A limit of time stops a run as Ctrl-C does: what was computed is kept, and said to be a part. No test waits for a clock."""
 
+import signal
 from types import SimpleNamespace
 from typing import Any
 
@@ -106,3 +107,12 @@ def test_the_shorter_limit_counts():
     with stop_signals() as asked, ctrl_c(lambda: stopped.append(3)):
         assert not asked()
     assert stopped == [1]
+
+
+@pytest.mark.parametrize("method", ["tsit5", "rkc"])
+def test_what_was_interrupted_is_known_between_its_ends(method: str) -> None:
+    """dense() does the run again up to where it came, not to the end of its span, which is never reached."""
+    words: dict[str, Any] = {"sizes": {"M": 2}, "method": method, "step": 1e-3, "span": (0, 1e9), "max_steps": 10**12}
+    run = odesim.integrate("joma.nonlinear", **words, progress=lambda part: signal.raise_signal(signal.SIGINT))
+    found = run.dense(np.linspace(0, run.t_end, 5)[1:])["v"]
+    assert run.status == "interrupted" and np.array_equal(found[-1], run.y_end["v"]) and np.all(np.isfinite(found))
