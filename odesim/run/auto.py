@@ -11,9 +11,6 @@ as long as tsit5 does, and afterwards costs four times as much. One that is behi
 Every decision rests on counts (odesim.ir.sizes), never on a clock. So the same request chooses the same method everywhere,
 and the result has the bits of the method that it names.
 
-Where the Jacobian costs much to eliminate, as on a plane or in space, and its largest eigenvalue is real and negative, the rival is rkc
-instead: the steps that it is to take are guessed from the tolerance, its stages follow from the spectral radius.
-
 A strict run of rodas5p is one in lanes, which would begin again: it gets so much work that it nearly always ends at once, MUCH times what
 was spent, and no more than half of what the explicit method is expected to need for the rest; what is further in time then goes on to the
 end.
@@ -29,12 +26,11 @@ import numpy as np
 from odesim.base.arrays import Array
 from odesim.base.errors import CodegenError, SolveError, counted
 from odesim.stepper.codes import Status
-from odesim.stepper.control import FEW, HELD, MANY, SHORT, stages_for
+from odesim.stepper.control import FEW, HELD, MANY, SHORT
 from odesim.stepper.drive import ExplicitRun
 from odesim.stepper.methods import METHODS
 from odesim.stepper.problem import Costs, Problem, Raw, usable
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
-from odesim.stepper.stabilised_methods import STABILISED
 from odesim.stepper.tableau import Method, stable_up_to, step_cost
 
 PILOT = 128
@@ -53,12 +49,6 @@ times as many (median .86), and kernels of lanes with its 25 stages take half as
 """
 STIFF = "rodas5p"
 """The stiff candidate: at tolerances of 1e-4 and below rodas4 needs more steps and more right-hand sides on every stiff problem tried."""
-STAGES = "rkc"
-"""The candidate where many cheap stages cost less than the elimination of a Jacobian."""
-REAL = 0.9
-"""The cosine between a direction and minus what the Jacobian makes of it, from which its eigenvalue counts as real and negative."""
-STEPS = {STIFF: (10.0, 1 / 5), STAGES: (15.0, 1 / 3)}
-"""(c, p): a run takes c rtol^-p steps. Measured on the Brusselator on a plane at 1e-3 to 1e-6: 167 to 1,500 steps of rkc."""
 LEAST = 5
 """Steps that the stiff method must be able to take in a trial.
 
@@ -130,7 +120,7 @@ class Rival:
 
     def __init__(self, problem: Problem, method: Method, save: Array | None, strict: bool, until: float, options: dict[str, Any]) -> None:
         self.problem, self.method, self.save, self.strict, self.until, self.options = problem, method, save, strict, until, options
-        self.why, self._out, self._name, self._radius = "", "", STIFF, 0.0
+        self.why, self._out = "", ""
         self._run: Any = None
         self._lost = False
         if problem.linear is None or problem.costs is None:
@@ -143,18 +133,15 @@ class Rival:
         hopeless = run.tried + left > allowed <= NEARLY * run.tried
         if left < SHORT * run.tried or self._lost or not (hopeless or (self._repays(left) and not self._waits(run, left))):
             return None
-        radius, real = held(self.problem, run)
-        if not radius:
+        if not held(self.problem, run):
             return None
-        if self._run is None:
-            self._choose(run, radius, real)
         if self._out:
             self.why = self._out
             return None
         try:
             budget = self._budget(run.tried, left)
         except CodegenError:
-            self._out = self.why = f"; stability limits them, and the Jacobian is too large for {self._name}"
+            self._out = self.why = f"; stability limits them, and the Jacobian is too large for {STIFF}"
             return None
         except SolveError as error:
             if not self.strict:
@@ -169,18 +156,18 @@ class Rival:
         while not ended and (hopeless or self._is_ahead(run)):
             ended = rival.advance(max(2 * rival.tried, self._budget(EIGHTH * left, left)) if rival.goes_on else math.inf)
         if not ended:
-            its = f"{self._name} came to t = {rival.t:.4g} in {counted(rival.tried if rival.goes_on else budget, 'step')}"
+            its = f"{STIFF} came to t = {rival.t:.4g} in {counted(rival.tried if rival.goes_on else budget, 'step')}"
             cost = f"cost what the first {run.tried} did" if rival.goes_on else f"may cost more than the first {run.tried}"
             self.why = f"; stability limits them, but {its}, which {cost}, to t = {run.t:.4g}"
             return None
         raw: Raw = rival.raw()
         if raw.status not in ENDED or (raw.status is Status.MAX_STEPS and not hopeless):
-            self.why, self._lost = f"; stability limits them, but {self._name} ends early ({raw.status})", True
+            self.why, self._lost = f"; stability limits them, but {STIFF} ends early ({raw.status})", True
             return None
         whole = run.tried + left
         calls = counted(run.state.stats()["rhs_calls"], "right-hand side")
         why = f"{self.method.name} came to t = {run.t:.4g} with {calls} and would need about {rounded(whole)} steps"
-        return replace(raw, auto=f"{self._name}: {sentence(raw)}; {why} (stability, not accuracy, limits them)")
+        return replace(raw, auto=f"{STIFF}: {sentence(raw)}; {why} (stability, not accuracy, limits them)")
 
     def _rest(self, run: Any) -> float:
         """The number of steps that a run needs for the rest, if it goes on as it went last."""
@@ -194,7 +181,7 @@ class Rival:
             return bool(rival.t > run.t)
         step = max(rival.coming, rival.step)  # the next one may be a short one
         rest = float((self.until - rival.t) / step if step > 0 else np.inf)
-        return rest * self._cost(step) <= self._rest(run) * self._step(costs)
+        return rest * costs.stiff(ROSENBROCK[STIFF].stages) <= self._rest(run) * self._step(costs)
 
     def _waits(self, run: ExplicitRun, left: float) -> bool:
         """Whether the stiff run is not to have a turn yet: it is behind, its steps do not grow, and no long rest makes it cheap to see."""
@@ -211,33 +198,6 @@ class Rival:
     def _step(self, costs: Costs) -> float:
         return step_cost(self.method, costs.right(), self.problem.rhs.layout.size)
 
-    def _stage(self, costs: Costs) -> float:
-        """The cost of a stage of rkc: a right-hand side, and a sum of five states."""
-        return costs.right() + 0.36 * self.problem.rhs.layout.size
-
-    def _cost(self, step: float) -> float:
-        """The cost of one step of this size of the rival."""
-        costs = self.problem.costs
-        assert costs is not None
-        if self._name == STIFF:
-            return costs.stiff(ROSENBROCK[STIFF].stages)
-        return (stages_for(step * self._radius) + 1) * self._stage(costs)
-
-    def _choose(self, run: ExplicitRun, radius: float, real: bool) -> None:
-        """Which method is the rival, by what it will cost."""
-        costs, rest, rtol = self.problem.costs, self.until - run.t, self.options.get("rtol", 1e-6)
-        if costs is None or not real:
-            return
-        many, steps = (c * rtol**-p for c, p in (STEPS[STAGES], STEPS[STIFF]))
-        self._radius = radius
-        staged = many * stages_for(rest / many * radius) * self._stage(costs)
-        try:
-            stiff = math.inf if self._out else steps * self._cost(0.0) + costs.derivation()
-        except CodegenError:
-            stiff = math.inf
-        if staged < min(stiff, self._rest(run) * self._step(costs)):
-            self._name, self._out = STAGES, ""
-
     def _budget(self, tried: float, left: float) -> int:
         """The number of steps that the stiff method may take beside an explicit run with so many steps tried and so many left.
 
@@ -247,14 +207,11 @@ class Rival:
         assert costs is not None
         step = self._step(costs)
         if self._run is None:
-            from odesim.stepper.rosenbrock_run import StabilisedRun, make_run
+            from odesim.stepper.rosenbrock_run import make_run
 
-            if self._name == STAGES:
-                self._run = StabilisedRun(self.problem, STABILISED[STAGES], self.save, **self.options)
-            else:
-                self._run = make_run(self.problem, STIFF, self.save, strict=self.strict, **self.options)
+            self._run = make_run(self.problem, STIFF, self.save, strict=self.strict, **self.options)
         if self._run.goes_on:
-            return int(SHARE * tried * step / self._cost(self._run.step if self._run.tried else 0.0))
+            return int(SHARE * tried * step / costs.stiff(ROSENBROCK[STIFF].stages))
         return int(min(MUCH * tried, HALF * left) * step / costs.compiled())
 
 
@@ -266,23 +223,16 @@ def rounded(count: float) -> str:
     return f"{digits}e{int(power)}"
 
 
-def held(problem: Problem, run: ExplicitRun) -> tuple[float, bool]:
-    """The spectral radius where a run is, 0 unless stability limits its steps: they are the largest stable ones there.
-
-    And whether the eigenvalue of this size is real and negative.
-    """
+def held(problem: Problem, run: ExplicitRun) -> bool:
+    """Whether stability limits the steps of a run: they are the largest stable ones for its spectral radius there."""
     rtol, atol = usable(run.state.options, problem.rhs.layout, problem.rhs.dtype)
     bound = HELD * stable_up_to(run.method) / run.step
-    radius, cosine = spectral_radius(problem.rhs, run.t, run.state.y, atol / rtol, bound)
-    return (radius, cosine <= -REAL) if radius > bound else (0.0, False)
+    return spectral_radius(problem.rhs, run.t, run.state.y, atol / rtol, bound) > bound
 
 
-def spectral_radius(
-    rhs: Callable[[float, Array, Array], None], t: float, y: Array, least: float | Array, bound: float = 0.0
-) -> tuple[float, float]:
+def spectral_radius(rhs: Callable[[float, Array, Array], None], t: float, y: Array, least: float | Array, bound: float = 0.0) -> float:
     """The largest |eigenvalue| of df/dy at y (n,), by power iterations on differences of rhs; components count from least up.
 
-    And the cosine between the last direction and what df/dy makes of it: -1 if the eigenvalue is real and negative.
     FEW iterations, and MANY where these come to more than `bound`.
     """
     dtype, n = y.dtype, len(y)
@@ -291,7 +241,7 @@ def spectral_radius(
     base, out = np.empty_like(y), np.empty_like(y)
     rhs(t, y, base)
     way = small * units * np.cos(1.0 + 2.4 * np.arange(n))
-    radius, cosine = 0.0, 0.0
+    radius = 0.0
     for turn in range(MANY):
         if turn == FEW and radius <= bound:
             break
@@ -303,6 +253,6 @@ def spectral_radius(
         before, after = math.sqrt(size @ size), math.sqrt(grown @ grown)
         if not (math.isfinite(after) and after > 0 and before > 0):
             break
-        radius, cosine = after / before, float(size @ grown) / (after * before)
+        radius = after / before
         way = change * (small * math.sqrt(n) / after)
-    return radius, cosine
+    return radius

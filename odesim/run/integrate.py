@@ -116,7 +116,7 @@ class Segments:
             happened = self._collect(raw, part)
             if self.t >= self.problem.t1:
                 return self._reset(happened, raw, part >= 0) or (Status.OK, "")
-            if raw.method not in METHODS and self.method == "auto":
+            if raw.method in ROSENBROCK and self.method == "auto":
                 self.stiff, self.why = raw.method, raw.auto.partition(": ")[2]
                 if k > 0 or len(self.rows) > 1:
                     return Status.INTERRUPTED, ""  # done again by that method

@@ -5,7 +5,7 @@ import hashlib
 import math
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Any, ClassVar
 
@@ -120,10 +120,18 @@ class ExplicitRun:
 
     def advance(self, most: float = math.inf) -> bool:
         """Runs to the end, or until `most` steps were tried; whether the run has ended, Ctrl-C included."""
-        begun = time.perf_counter()
-        ended, self._left = True, (self.t, self.tried)  # as an interrupt leaves it
-        with ctrl_c(self.stop), suppress(KeyboardInterrupt), self._blas():
-            ended = self._slices(most)
+        begun, self._left = time.perf_counter(), (self.t, self.tried)
+        for limit in dict.fromkeys((min(most, LONG), most)):
+            ended = True  # as an interrupt leaves it
+            try:
+                if self._long is None and limit > LONG:
+                    self._long = self._for_long()  # while no limit of time runs: to compile does not count
+                with ctrl_c(self.stop), self._blas():
+                    ended = self._slices(limit)
+            except KeyboardInterrupt:
+                self.stop()
+            if ended or self.state.stopping[0]:
+                break
         if self.on_device:
             self._run.fetch()  # type: ignore[attr-defined]
         self._seconds += time.perf_counter() - begun
@@ -145,10 +153,7 @@ class ExplicitRun:
     def _slices(self, most: float) -> bool:
         state, problem = self.state, self.problem
         while (tried := self.tried) < most:
-            if tried >= LONG and self._long is None:
-                self._long = self._for_long()
-            until = min(most, LONG) if self._long is None else most
-            state["left"] = steps = int(min(self._slice, until - tried))
+            state["left"] = steps = int(min(self._slice, most - tried))
             begun = time.perf_counter()
             code = (self._long or self._run)(state.address)
             self._check()

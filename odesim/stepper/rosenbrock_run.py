@@ -116,7 +116,6 @@ class StabilisedState(WideState):
 class WideRun(ExplicitRun):
     """A run whose rows are float64."""
 
-    goes_on = True
     first_slice: ClassVar = 1  # a step may take a second
 
     @property
@@ -143,6 +142,7 @@ class StabilisedRun(WideRun):
 class RosenbrockRun(WideRun):
     """A run of a Rosenbrock method that can be advanced piece by piece. options: as of odesim.integrate."""
 
+    goes_on = True
     kind: ClassVar = "implicit"
     systems: ArraySystems
 

@@ -23,12 +23,6 @@ def oscillator(t1: float) -> Problem:
     return stiff(lambda t, y: (y[1], -y[0]), lambda t, y: [[0, 1], [-1, 0]], [0.0, 1.0], t1)
 
 
-def spiral(t1: float) -> Problem:
-    """A fast spiral into 0: eigenvalues -100 +- 1000 i."""
-    J = [[-100.0, 1000.0], [-1000.0, -100.0]]
-    return stiff(lambda t, y: tuple(J @ np.asarray(y)), lambda t, y: J, [0.0, 1.0], t1)
-
-
 # problem, options, method, a word of the reason
 CASES: dict[str, tuple[Problem, dict[str, Any], str, str]] = {
     "short": (oscillator(3.0), {}, "tsit5", "done in"),
@@ -38,9 +32,7 @@ CASES: dict[str, tuple[Problem, dict[str, Any], str, str]] = {
     "van der Pol": (van_der_pol(1e3, 2000.0), {}, "rodas5p", "stability, not accuracy"),
     "van der Pol, tight": (van_der_pol(1e3, 2000.0), {"rtol": 1e-8, "atol": 1e-10}, "rodas5p", "and would need about"),
     "Robertson": (robertson(1e5), {}, "rodas5p", "stability, not accuracy"),
-    "cheap stages": (replace(robertson(3.0), costs=replace(COSTS, stiff=lambda stages: 1e6)), {}, "rkc", "stability, not accuracy"),
-    "strict": (robertson(3.0), {"strict": True}, "rkc", "stability, not accuracy"),
-    "strict, no real eigenvalue": (spiral(30.0), {"strict": True}, "tsit5", "strict mode only for a right-hand side that numba compiles"),
+    "strict": (robertson(3.0), {"strict": True}, "tsit5", "strict mode only for a right-hand side that numba compiles"),
     "no costs": (replace(robertson(3.0), linear=None), {}, "tsit5", "no Jacobian"),
     "fixed step": (oscillator(3.0), {"step": 0.1}, "tsit5", "a fixed step"),
 }
@@ -50,7 +42,7 @@ CASES: dict[str, tuple[Problem, dict[str, Any], str, str]] = {
 def test_choice(name: str) -> None:
     """The method and its reason; the run is, bit for bit, that of the method by its name, and the same when asked again."""
     p, options, method, why = CASES[name]
-    p = replace(p, costs=(p.costs or COSTS) if p.linear else None)
+    p = replace(p, costs=COSTS if p.linear else None)
     run = integrate_problem(p, method="auto", **options)
     assert run.method == method and run.auto.startswith(f"{method}: ") and why in run.auto
     assert run.status is Status.OK
@@ -126,7 +118,7 @@ def test_spectral_radius() -> None:
     def rhs(t: float, y: Any, out: Any) -> None:
         out[:] = A @ y
 
-    assert spectral_radius(rhs, 0.0, np.linspace(1, 2, 6), 1e-3)[0] == pytest.approx(3000, rel=0.05)
+    assert spectral_radius(rhs, 0.0, np.linspace(1, 2, 6), 1e-3) == pytest.approx(3000, rel=0.05)
 
 
 @pytest.mark.parametrize("size", [1e-3, 1.0, 1e6])
@@ -141,7 +133,7 @@ def test_spectral_radius_of_any_size(size: float) -> None:
             out[:] = A @ np.sin(y - 1.5)
 
         J = A * np.cos(y - 1.5)
-        assert spectral_radius(rhs, 0.0, y, 1e-3)[0] == pytest.approx(np.abs(np.linalg.eigvals(J)).max(), rel=0.1)
+        assert spectral_radius(rhs, 0.0, y, 1e-3) == pytest.approx(np.abs(np.linalg.eigvals(J)).max(), rel=0.1)
 
 
 def test_stable_up_to() -> None:

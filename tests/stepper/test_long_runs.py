@@ -1,5 +1,6 @@
 """A long run of a small system goes on with a driver that is compiled for it: with the same bits, from the same trial on."""
 
+import threading
 from dataclasses import replace
 from typing import Any
 
@@ -92,3 +93,22 @@ def test_who_has_one(name, monkeypatch):
     """Runs of small systems in float64 that are not over."""
     options, often = CASES[name]
     assert integrate(monkeypatch, 20, **options)[1] == often
+
+
+def test_to_compile_does_not_count(monkeypatch):
+    """A limit of time does not run while the driver is compiled: the run goes on, however long that took."""
+    monkeypatch.setattr(drive, "LONG", 64)
+    make, waited = drive.written_run, []
+
+    def slow(*arguments):
+        waited.append(time_left())
+        return make(*arguments)
+
+    monkeypatch.setattr(drive, "written_run", slow)
+    run = odesim.integrate(PENDULA, span=(0.0, 200.0), max_seconds=600.0)
+    assert run.status == "ok" and waited == [False]
+
+
+def time_left():
+    """Whether a limit of time runs: whether a timer would stop the run."""
+    return any(isinstance(thread, threading.Timer) and not thread.finished.is_set() for thread in threading.enumerate())
