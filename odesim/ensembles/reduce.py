@@ -176,6 +176,4 @@ def quantile(counts: Array, level: float) -> float:
         return float("nan")
     wanted, edges = level * total[-1], bucket_edges()
     k = int(np.searchsorted(total, wanted))
-    if k in (HALF - 1, HALF):  # sizes of nothing
-        return 0.0
     return float(edges[k] + (wanted - (total[k] - counts[k])) / counts[k] * (edges[k + 1] - edges[k]))

@@ -5,7 +5,7 @@ import hashlib
 import math
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import cache
 from typing import Any, ClassVar
 
@@ -123,13 +123,10 @@ class ExplicitRun:
         begun, self._left = time.perf_counter(), (self.t, self.tried)
         for limit in dict.fromkeys((min(most, LONG), most)):
             ended = True  # as an interrupt leaves it
-            try:
-                if self._long is None and limit > LONG:
-                    self._long = self._for_long()  # while no limit of time runs: to compile does not count
-                with ctrl_c(self.stop), self._blas():
-                    ended = self._slices(limit)
-            except KeyboardInterrupt:
-                self.stop()
+            if self._long is None and limit > LONG:
+                self._long = self._for_long()  # while no limit of time runs: to compile does not count
+            with ctrl_c(self.stop), suppress(KeyboardInterrupt), self._blas():
+                ended = self._slices(limit)
             if ended or self.state.stopping[0]:
                 break
         if self.on_device:
