@@ -147,7 +147,9 @@ class ReducingLedger(FreshLedger):
         assert self.counts is not None
         if name == HISTOGRAM:
             return np.array([np.diff(totals) for totals, _ in map(bins_of, self.counts)]).T
-        return np.array([[quantile(row, level) for row in self.counts] for level in LEVELS]) * self.unit + self.middle
+        found = np.array([[quantile(row, level) for row in self.counts] for level in LEVELS])
+        found[np.abs(found) <= 2.0 ** -(OCTAVES // 2)] = 0.0  # the innermost buckets, where members are that are equal
+        return found * self.unit + self.middle
 
     def edges(self) -> Array:
         """The ends (BINS + 1, columns) of the bins of a histogram: from the least number to the largest."""

@@ -302,7 +302,7 @@ def integrate_problem(problem: Problem, *, method: str = "auto", save: Array | N
 
         run = make_run(problem, method, save, strict=strict, **options)
     elif method in STABILISED:
-        from odesim.stepper.rosenbrock_run import StabilisedRun
+        from odesim.stepper.wide_run import StabilisedRun
 
         run = StabilisedRun(problem, STABILISED[method], save, **options)
     elif method == "auto":

@@ -15,7 +15,8 @@ from odesim.run.lane_plan import KernelPlan, Rows, at, reader_of
 from odesim.run.lane_systems import product
 from odesim.stepper.control import weight
 from odesim.stepper.lanes import SPARE, Kinds, Written, comb_in, function, margin
-from odesim.stepper.statements import Do, Each, If, Out, Row, Statement, While, horner, unparsed
+from odesim.stepper.readers import horner
+from odesim.stepper.statements import Do, Each, If, Out, Row, Statement, While, unparsed
 
 
 def used_stages(plan: KernelPlan) -> list[int]:

@@ -18,9 +18,10 @@ from odesim.run.lane_noise import LaneNoise
 from odesim.run.lane_resets import ResetRules
 from odesim.run.lane_systems import Factors, factor
 from odesim.stepper.lanes import Looped, Place
+from odesim.stepper.readers import Switches, explicit_reader, implicit_reader
 from odesim.stepper.rosenbrock_methods import Rosenbrock
 from odesim.stepper.search_samples import STRAIGHT, TERMINAL, kinds, most_zeros
-from odesim.stepper.statements import Reader, Row, Switches, explicit_reader, implicit_reader
+from odesim.stepper.statements import Reader, Row
 from odesim.stepper.table import columns, places
 
 # what a call is told: whole numbers and addresses (SEEN: a function that sees every step of a single stiff run, or 0). Where members run in

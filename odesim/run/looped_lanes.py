@@ -21,7 +21,7 @@ from odesim.run.lane_plan import AT
 from odesim.run.lanes import put_statuses, reals, starts, tolerances
 from odesim.stepper.lanes import Looped
 from odesim.stepper.methods import METHODS
-from odesim.stepper.statements import Switches, explicit_reader
+from odesim.stepper.readers import Switches, explicit_reader
 from odesim.targets.cache import module_name
 from odesim.targets.compiled import CompiledRHS
 from odesim.targets.native import load_native

@@ -181,7 +181,7 @@ WIDER, KEPT = 1.2, 25
 
 
 def uneven(i: int) -> float:
-    """Component i of another such direction, whose bits no library has a say in."""
+    """Component i of another such direction: a driver of one system has no cosine of its own, and that of a library has other bits."""
     x = 0.6180339887498949 * (i + 1)
     return x - float(int(x)) - 0.5
 

@@ -22,8 +22,8 @@ from odesim.stepper.memory import RunState
 from odesim.stepper.one_implicit import implicit_driver, stabilised_driver
 from odesim.stepper.one_system import RULES, SEARCH_MODULES, SHARED, Driver, explicit_driver, noisy_driver
 from odesim.stepper.problem import Problem, Progress, Raw, check_options, save_grid
+from odesim.stepper.readers import Switches
 from odesim.stepper.report import collect
-from odesim.stepper.statements import Switches
 from odesim.stepper.table import COUNTS, NOISE, RUN, SEARCH, constants, new_table
 
 SIGNATURES = {

@@ -8,7 +8,8 @@ from functools import cache
 from typing import Any, ClassVar
 
 from odesim.stepper.one_system import Driver, Printer, Scalars, inner
-from odesim.stepper.statements import CHECKED, Comb, Do, Each, Right, Row, Statement, Sum, Take, copied, name, names_in, unparsed
+from odesim.stepper.readers import CHECKED
+from odesim.stepper.statements import Comb, Do, Each, Right, Row, Statement, Sum, Take, copied, name, names_in, unparsed
 
 STABILISED = ("ALPHA", "BETA", "SHRINK", "GROW", "START_POWER", "MOST_STAGES", "SMALL")
 METHOD = ("GAMMA", "PART", "START_POWER", "ERROR_POWER", "MOST_LESS", "SHRINK", "GROW")

@@ -14,8 +14,8 @@ from functools import cache, cached_property
 from typing import ClassVar
 
 from odesim.base.parsing import parse
+from odesim.stepper.readers import EXPLICIT, numbers_of_control, step_text
 from odesim.stepper.statements import (
-    EXPLICIT,
     Comb,
     Do,
     Each,
@@ -36,8 +36,6 @@ from odesim.stepper.statements import (
     exposed,
     name,
     names_in,
-    numbers_of_control,
-    step_text,
     unparsed,
     written,
 )

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from odesim.ir.scalars import WrittenRight
 from odesim.stepper.lanes import Kinds, Written
 from odesim.stepper.one_system import METHOD, TABLES, Printer, explicit_driver, inner
-from odesim.stepper.statements import If, Row, Stages, Statement, Switches, explicit_reader
+from odesim.stepper.readers import Switches, explicit_reader
+from odesim.stepper.statements import If, Row, Stages, Statement
 from odesim.stepper.tableau import Method
 
 TABLED = ("LAST", "ALL", "A", "C", "E", "SAVES")

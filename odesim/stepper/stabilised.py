@@ -5,7 +5,10 @@
 It is text, read together with step.py, which says how. Sommeijer, Shampine, Verwer, RKC: an explicit solver for parabolic PDEs, J. Comput.
 Appl. Math. 88 (1998) 315, section 2: on eigenvalues along the negative real axis s stages are stable for steps of up to .65 s^2 in units of
 the spectral radius. They hold three states, whatever s is. The radius comes from power iterations on differences of the right-hand side,
-as in their code, which begin where the last ones ended.
+as in their code rkc.f, which begin where the last ones ended.
+
+A text of its own and no branch of explicit.py: it keeps slopes and states in rows, where explicit.py hands combinations of stages to the
+right-hand side. The recurrence runs twice, here and in control.chebyshev: w1 is known only after all of its degrees.
 """
 
 ROWS = {

@@ -2,9 +2,9 @@
 # mypy: ignore-errors
 """What every step has, written once: where it aims, whether it is accepted and what follows it, saved states, events, laws.
 
-The functions here are text, as those of explicit.py and implicit.py, each of which is read together with this file and says what is its
-own: `begin`, `step`, and as named expressions `goal`, the factor of the next step, `remembered`, what the control keeps of an accepted
-step in `past`, and `inside`, a state within the step.
+The functions here are text, as those of explicit.py, implicit.py and stabilised.py, each of which is read together with this file and says
+what is its own: `begin`, `step`, and as named expressions `goal`, the factor of the next step, `remembered`, what the control keeps of an
+accepted step in `past`, and `inside`, a state within the step.
 
 statements.py parses them, and no one calls them. A name is a row of memory (ROWS), a number common to all members (COMMON), a constant
 (capitals: known when the text is read, or a number in a table), or else one number a member. An expression with a row in it is meant for

@@ -89,6 +89,7 @@ def test_histogram(rows: Any) -> None:
 def test_equal_numbers() -> None:
     """A start that all members share: the last bin has them."""
     ledger = ledger_of(np.full((10, 1), 2.5), 1)
+    assert np.all(ledger.statistic("quantiles") == 2.5)
     assert ledger.statistic("histogram")[:, 0].tolist() == [0] * 31 + [10] and np.all(ledger.edges() == 2.5)
 
 

@@ -16,6 +16,7 @@ from odesim.base.errors import OdesimError
 from odesim.plot import animate
 from odesim.plot.film import FRAMES, film_of
 from odesim.plot.frames import BARS, make_frames
+from odesim.plot.trajectory import MOST
 from tests.plot.test_trajectory import run
 from tests.support.texts import clashes, drawn_texts
 
@@ -93,7 +94,10 @@ def test_what_a_film_does_not_show_is_said():
     training = run(100, 2, 0.1, x=(4,), c=(3, 90))
     training.attrs["labels"] = WORDS
     figure, _ = make_frames(film_of(training))
-    assert [text.get_text().splitlines()[0] for text in figure.texts] == ["some_task (net), mean of 2 seeds", "columns: the top 18 of 90"]
+    assert [text.get_text().splitlines()[0] for text in figure.texts] == [
+        "some_task (net), mean of 2 seeds",
+        f"columns: the top {MOST[1]} of 90",
+    ]
     figure, show = make_frames(film_of(solution({"v": np.where(np.arange(24).reshape(6, 4) == 13, np.nan, ARRAYS["v"])})))
     show(3)
     crosses: Any = figure.axes[0].lines[-1]

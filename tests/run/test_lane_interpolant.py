@@ -6,8 +6,9 @@ import pytest
 
 from odesim.stepper.control import weight
 from odesim.stepper.methods import METHODS
+from odesim.stepper.readers import bent, horner
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
-from odesim.stepper.statements import bent, horner, unparsed
+from odesim.stepper.statements import unparsed
 
 THETAS = (0.0, 0.1, 1 / 3, 0.8, 1.0)
 

@@ -13,8 +13,9 @@ from odesim.stepper import control as rules
 from odesim.stepper.control import SAFETY
 from odesim.stepper.control import STIFF_GROW as GROW
 from odesim.stepper.control import STIFF_SHRINK as SHRINK
+from odesim.stepper.readers import Switches, implicit_reader
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
-from odesim.stepper.statements import Let, Switches, implicit_reader, unparsed
+from odesim.stepper.statements import Let, unparsed
 
 METHODS = {m.error_order: m for m in ROSENBROCK.values()}
 

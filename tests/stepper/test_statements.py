@@ -9,6 +9,7 @@ import pytest
 import odesim
 from odesim.stepper.methods import METHODS
 from odesim.stepper.one_system import explicit_driver
+from odesim.stepper.readers import Switches, explicit_reader, horner, step_text
 from odesim.stepper.statements import (
     Comb,
     If,
@@ -17,14 +18,10 @@ from odesim.stepper.statements import (
     Right,
     Stages,
     Sum,
-    Switches,
     Take,
     Text,
-    explicit_reader,
     exposed,
     flow,
-    horner,
-    step_text,
     unparsed,
     written,
 )  # fmt: skip

@@ -16,6 +16,7 @@ from odesim.base.options import RunOptions
 from odesim.stepper import control
 from odesim.stepper import powers as arithmetic
 from odesim.stepper.problem import fixed_steps, usable
+from odesim.stepper.readers import Switches, explicit_reader, implicit_reader
 from odesim.stepper.rosenbrock_methods import Rosenbrock
 from odesim.stepper.statements import (
     Comb,
@@ -29,11 +30,8 @@ from odesim.stepper.statements import (
     Row,
     Statement,
     Sum,
-    Switches,
     Take,
     While,
-    explicit_reader,
-    implicit_reader,
     unparsed,
 )  # fmt: skip
 from odesim.stepper.tableau import Method

@@ -1,8 +1,8 @@
 """RKC: large systems whose Jacobian has eigenvalues along the negative real axis, such as diffusion and gradient flows.
 
-Sommeijer, Shampine, Verwer, RKC: an explicit solver for parabolic PDEs, J. Comput. Appl. Math. 88 (1998) 315; eqs. of section 2, and the
-estimate 0.8 (y_n - y_(n+1)) + 0.4 h (f_n + f_(n+1)). Its stages are those of odesim/stepper/stabilised.py. What dense output and estimate
-read are h f_n, y_(n+1) - y_n and h f_(n+1): between two states lies the cubic through both and their slopes.
+Sommeijer, Shampine, Verwer, RKC: an explicit solver for parabolic PDEs, J. Comput. Appl. Math. 88 (1998) 315, section 2. Its stages and
+the estimate are written in odesim/stepper/stabilised.py, which reads no A and no E: here E says that there is an estimate, of h f_n,
+y_(n+1) - y_n and h f_(n+1). P makes of these three the cubic through both states and their slopes.
 """
 
 from odesim.stepper.tableau import make_method

@@ -1,0 +1,80 @@
+"""A run whose rows are float64, whatever the type of its system, and that of a stabilised method, which is nothing more."""
+
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from odesim.base.arrays import Array
+from odesim.base.options import RunOptions
+from odesim.stepper.drive import ExplicitRun
+from odesim.stepper.memory import RunState, numbers_of
+from odesim.stepper.one_implicit import STABILISED, stabilised_driver
+from odesim.stepper.problem import Problem, Raw
+
+
+class WideState(RunState):
+    """The state of a run whose rows are float64, whatever the type of the system: its driver calls functions of the system by address."""
+
+    dtype: ClassVar = "float64"
+
+    def join(self, driver: dict[str, int]) -> None:
+        """Makes the driver call its own functions for what a system does in its own type."""
+        problem, at = self.problem, self.at
+        rhs, single = problem.rhs, problem.rhs.dtype == "float32"
+        self._raw, self._one, self._zero = np.empty((3, len(problem.y0)), rhs.dtype), np.ones(1), np.zeros(1, np.int64)
+        addresses = {
+            "COMBINE": driver["combined"], "EVENTS_AT": driver["watched"], "TABLE": self.address,
+            "SYSTEM_STAGE": rhs.stage, "SYSTEM_COMBINE": rhs.combine if rhs.scales else 0, "SYSTEM_EVENTS": rhs.events,
+            "SYSTEM_TABLE": rhs.table, "SINGLE": int(single), "RAW": self._raw.ctypes.data, "ONE": self._one.ctypes.data,
+            "ZERO": self._zero.ctypes.data, "IMPLICIT": 1,
+        }  # fmt: skip
+        if problem.laws is not None:
+            addresses["SYSTEM_LAWS"], addresses["SYSTEM_LAW_TABLE"] = problem.laws.values.events, problem.laws.values.table
+            addresses["LAWS_AT"], addresses["LAW_TABLE"] = driver["judged"], self.address
+        for slot, value in addresses.items():
+            at[slot] = value
+
+    @property
+    def y(self) -> Array:
+        """The state (n,), in the problem's dtype."""
+        return super().y.astype(self.problem.rhs.dtype)
+
+
+class StabilisedState(WideState):
+    """The state of a run of a stabilised method."""
+
+    rows: ClassVar = 10
+    driver = staticmethod(stabilised_driver)
+
+    def _fill_method(self) -> None:
+        self.at["P"], small = self.method.P.ctypes.data, float(np.finfo(self.problem.rhs.dtype).eps)
+        # rounding grows as the square of the stages; MOST_STAGES as in rkc.f
+        more = {"MOST_STAGES": max((self["rtol"] / (10 * small)) ** 0.5, 2.0), "SMALL": small**0.5}
+        self.put({**{name: value for name, value in numbers_of(self.method).items() if name in STABILISED}, **more})
+
+
+class WideRun(ExplicitRun):
+    """A run whose rows are float64."""
+
+    first_slice: ClassVar = 1  # a step may take a second
+
+    @property
+    def y(self) -> Array:
+        """The state (n,), in the problem's dtype."""
+        return self.state.y
+
+    def raw(self) -> Raw:
+        raw = super().raw()
+        return replace(raw, y=raw.y.astype(self.problem.rhs.dtype))
+
+
+class StabilisedRun(WideRun):
+    """A run of a stabilised method. options: as of odesim.integrate."""
+
+    kind: ClassVar = "stabilised"
+
+    def _new_state(self, problem: Problem, method: Any, save: Array, options: RunOptions, functions: dict[str, int]) -> RunState:
+        state = StabilisedState(problem, method, save, options)
+        state.join(functions)
+        return state
