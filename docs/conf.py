@@ -7,6 +7,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
 os.environ["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))  # `python -m odesim` on pages is this one
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # a process runs on each core, and threads of products would wait for one another
 os.environ.pop("MPLBACKEND", None)  # pages need the pictures that notebooks draw by themselves
 
 project = "odesim"
