@@ -55,6 +55,7 @@ class CallbackSystem:
     combine: int
     events: int
     table: int = 0
+    events_table: int = 0
     _failure: _Failure = field(default_factory=_Failure)
     _alive: tuple[Any, ...] = ()
 
@@ -124,4 +125,4 @@ def callback_system(
 
     functions = (_STAGE(stage), _COMBINE(combine), _EVENTS(find_events))
     at = [ctypes.cast(function, ctypes.c_void_p).value or 0 for function in functions]
-    return CallbackSystem(f, layout, real, n_events, at[0], at[1], at[2] if n_events else 0, 0, failure, functions)
+    return CallbackSystem(f, layout, real, n_events, at[0], at[1], at[2] if n_events else 0, 0, 0, failure, functions)

@@ -35,7 +35,7 @@ def put_all(at: Any, t: float, y: int, k: int) -> None:
     """Sets sample k to the event functions at time t and the state at this address."""
     # the system writes in its own type, the search reads float64: float32 is widened in place
     row = at[G] + 8 * (k + 1) * at[SIZE]
-    call(at[EVENTS_AT], (at[TABLE], t, y, row))
+    call(at[EVENTS_AT], (at[EVENTS_TABLE], t, y, row))
     if at[WIDTH] == 4:
         for i in range(at[SIZE] - 1, -1, -1):  # from the last one: none is overwritten before it is read
             doubles(row)[i] = floats(row)[i]

@@ -88,7 +88,7 @@ class DeviceRun:
         table = state.table.copy()
         for slot, array in self.arrays.items():
             table[slot] = array.data.ptr
-        table["TABLE"] = rhs.table
+        table["TABLE"] = table["EVENTS_TABLE"] = rhs.table
         self.table = cp.asarray(table.view(np.int64))
         self.mail, self.answer = cp.zeros(MAIL, np.int64), cp.zeros(1, np.int64)
         largest = max(n // 8, 1)  # a right-hand side may have arrays larger than the state

@@ -162,7 +162,7 @@ def widen(at: Any, g: int, size: int) -> None:
 def watched(address: int, t: float, y: int, g: int) -> None:
     """The event functions of the system at a state of float64."""
     at = ints(address)
-    call(at[SYSTEM_EVENTS], (at[SYSTEM_TABLE], t, seen(at, y), g))
+    call(at[SYSTEM_EVENTS], (at[SYSTEM_EVENTS_TABLE], t, seen(at, y), g))
     widen(at, g, at[SIZE])
 
 

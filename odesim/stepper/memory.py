@@ -222,7 +222,8 @@ class RunState:
 
     def _fill_whole_numbers(self, n: int, width: int) -> None:
         rhs, m, at = self.problem.rhs, self.method, self.at
-        at["STAGE"], at["COMBINE"], at["EVENTS_AT"], at["TABLE"] = rhs.stage, rhs.combine, rhs.events, rhs.table
+        at["STAGE"], at["COMBINE"], at["TABLE"] = rhs.stage, rhs.combine, rhs.table
+        at["EVENTS_AT"], at["EVENTS_TABLE"] = rhs.events, rhs.events_table
         at["N"], at["WIDTH"] = n, width
         at["LAST"], at["ALL"], at["DEGREE"] = m.last, m.stages, m.P.shape[1]
         at["SAVED_TIMES"], at["SIZE"], at["PIECES"] = len(self.save), rhs.n_events, self.pieces

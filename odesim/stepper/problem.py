@@ -49,6 +49,10 @@ class BoundSystem(Protocol):
     @property
     def table(self) -> int: ...
     @property
+    def events_table(self) -> int:
+        """The table that events takes."""
+
+    @property
     def n_events(self) -> int: ...
     @property
     def scales(self) -> bool:

@@ -41,8 +41,8 @@ def new_table(table: np.dtype, **values: Any) -> Array:
 # One run of one system. What changes from step to step lies in two of its arrays: NUMBERS (float64), those of the text of the step in the
 # order in which the driver's printer names them (one_system.py), and COUNTS (int64). Large arrays lie in a page by their places here.
 RUN = columns(
-    # functions of the system and their table, as odesim.stepper.problem.BoundSystem has them
-    "STAGE COMBINE EVENTS_AT TABLE COUNTS NUMBERS "
+    # functions of the system and their tables, as odesim.stepper.problem.BoundSystem has them
+    "STAGE COMBINE TABLE EVENTS_AT EVENTS_TABLE COUNTS NUMBERS "
     # the method: A (ALL, ALL), C (ALL,), E (2, LAST + 1), P (ALL, DEGREE)
     "A C E P "
     # rows: stages K (ALL, n), of which stage j is row ORDER[j]; weights COEF (ALL,); states WORK (3, n), of which the first two take turns;
@@ -62,7 +62,7 @@ RUN = columns(
     "ATOL ATOLS "
     # of an implicit run, whose rows are float64 and whose TABLE is this table: functions of the system and of its laws, and their tables;
     # whether its numbers are float32 (SINGLE), a state and two derivatives of that type, RAW (3, n), and the weight and row of one stage
-    "IMPLICIT SYSTEM_STAGE SYSTEM_COMBINE SYSTEM_EVENTS SYSTEM_TABLE SYSTEM_LAWS SYSTEM_LAW_TABLE SINGLE RAW ONE ZERO "
+    "IMPLICIT SYSTEM_STAGE SYSTEM_COMBINE SYSTEM_TABLE SYSTEM_EVENTS SYSTEM_EVENTS_TABLE SYSTEM_LAWS SYSTEM_LAW_TABLE SINGLE RAW ONE ZERO "
     # its linear systems (linear_steps.py): functions, the address that they are given first, a truth that they answer, and the numbers of a
     # Jacobian, of which there are two: JACOBIANS (2, JACOBIAN_SIZE). Linear invariants of the state, where there are some
     "LINEAR ALONG ELIMINATE DRIFT SOLVE SYSTEMS TRUTH JACOBIANS JACOBIAN_SIZE INVARIANTS "

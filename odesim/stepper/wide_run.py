@@ -24,10 +24,10 @@ class WideState(RunState):
         rhs, single = problem.rhs, problem.rhs.dtype == "float32"
         self._raw, self._one, self._zero = np.empty((3, len(problem.y0)), rhs.dtype), np.ones(1), np.zeros(1, np.int64)
         addresses = {
-            "COMBINE": driver["combined"], "EVENTS_AT": driver["watched"], "TABLE": self.address,
-            "SYSTEM_STAGE": rhs.stage, "SYSTEM_COMBINE": rhs.combine if rhs.scales else 0, "SYSTEM_EVENTS": rhs.events,
-            "SYSTEM_TABLE": rhs.table, "SINGLE": int(single), "RAW": self._raw.ctypes.data, "ONE": self._one.ctypes.data,
-            "ZERO": self._zero.ctypes.data, "IMPLICIT": 1,
+            "COMBINE": driver["combined"], "TABLE": self.address, "EVENTS_AT": driver["watched"], "EVENTS_TABLE": self.address,
+            "SYSTEM_STAGE": rhs.stage, "SYSTEM_COMBINE": rhs.combine if rhs.scales else 0, "SYSTEM_TABLE": rhs.table,
+            "SYSTEM_EVENTS": rhs.events, "SYSTEM_EVENTS_TABLE": rhs.events_table, "SINGLE": int(single),
+            "RAW": self._raw.ctypes.data, "ONE": self._one.ctypes.data, "ZERO": self._zero.ctypes.data, "IMPLICIT": 1,
         }  # fmt: skip
         if problem.laws is not None:
             addresses["SYSTEM_LAWS"], addresses["SYSTEM_LAW_TABLE"] = problem.laws.values.events, problem.laws.values.table

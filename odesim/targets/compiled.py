@@ -1,7 +1,7 @@
 """The right-hand side of a System, compiled for a backend once and then bound to sizes and parameters any number of times.
 
-Its invariants are one C function in a module apart: events(table, t, y, g) writes their values one after another into g, in the form of a
-run's event function. Apart, because most runs do not ask for them, and a first call should not compile what it does not call.
+Its events are one C function in a module apart, and its invariants another: events(table, t, y, g) writes their values one after another
+into g. Apart, because a first call should not compile what it does not call, and another event does not change the right-hand side.
 """
 
 import ctypes
@@ -35,7 +35,6 @@ from odesim.targets.numba_module import (
     AddressTable,
     CFunctions,
     ModuleText,
-    load,
     make_table,
     module_source,
     module_text,
@@ -78,6 +77,7 @@ class CompiledValues:
     strict: bool
     stem: str
     make: Callable[[], Program]
+    blas: bool = False
 
     @cached_property
     def program(self) -> Program:
@@ -91,20 +91,22 @@ class CompiledValues:
     @cached_property
     def text(self) -> ModuleText:
         """The generated module and the entries of its address table."""
-        system, kernel = self.system, Kernel(f"find_{self.stem}", self.system, self.program, self.dtype)
+        system, kernel = self.system, Kernel(f"find_{self.stem}", self.system, self.program, self.dtype, blas=self.blas)
         numbers, entries = scalar_parameters(system), table_entries(system, [kernel], ("work_", "part_"))
         functions = CFunctions(entries, numbers, kernel.nests.scratch_blocks, self.dtype)
-        source = module_source(system, [kernel], functions, [kernel.definitions(), functions.events(kernel)], self.strict)
-        return ModuleText(source, entries, numbers, kernel.nests.scratch_blocks, 0, True)
+        source = module_source(system, kernel, functions, [kernel.definitions(), functions.events(kernel)], self.strict)
+        return ModuleText(source, entries, numbers, kernel.nests.scratch_blocks, 0, True, tuple(kernel.nests.products))
 
     @cached_property
     def address(self) -> int:
         """The address of the compiled function."""
         return load_native(self.text.source, f"{self.system.name.replace('.', '_')}_{self.stem}", ["events"])["events"]
 
-    def bind(self, sizes: Mapping[str, int], params: Mapping[str, Any], layout: Layout) -> "BoundValues":
-        """The function with sizes and parameters. layout: of the states."""
-        return BoundValues(self, dict(sizes), dict(params), layout)
+    def bind(
+        self, sizes: Mapping[str, int], params: Mapping[str, Any], layout: Layout, arrays: Mapping[str, Array] | None = None
+    ) -> "BoundValues":
+        """The function with sizes and parameters. layout: of the states; arrays: of parameters, where another table has them already."""
+        return BoundValues(self, dict(sizes), dict(params), layout, arrays or {})
 
 
 @dataclass(frozen=True)
@@ -115,6 +117,7 @@ class BoundValues:
     sizes: dict[str, int]
     params: dict[str, Any]
     layout: Layout
+    shared: Mapping[str, Array] = field(default_factory=dict)
 
     @cached_property
     def events(self) -> int:
@@ -127,14 +130,15 @@ class BoundValues:
         return sum(prod(extents(tuple(program.extents[i] for i in axes), self.sizes)) for axes in program.outputs.values())
 
     @cached_property
-    def _table(self) -> AddressTable:
+    def memory(self) -> AddressTable:
+        """The address table, with the arrays behind it."""
         c = self.compiled
         longest = max(extents(tuple(c.program.extents.values()), self.sizes), default=1)
-        return make_table(c.text, self.sizes, self.params, c.dtype, self.layout.size, longest)
+        return make_table(c.text, self.sizes, self.params, c.dtype, self.layout.size, longest, self.shared)
 
-    @cached_property
+    @property
     def table(self) -> int:
-        return self._table.address
+        return self.memory.address
 
     def check(self) -> None:
         """Does nothing: compiled code raises no exception."""
@@ -179,14 +183,8 @@ class CompiledRHS:
         return _values_program("event", [e.expr for e in self.system.events], self.system) if self.system.events else None
 
     @cached_property
-    def all_extents(self) -> tuple[Any, ...]:
-        """The extents of all loops, without repetition."""
-        programs = [self.program, self.events_program]
-        return tuple({e: None for p in programs if p for e in p.extents.values()})
-
-    @cached_property
     def text(self) -> ModuleText:
-        return module_text(self.system, self.program, self.events_program, dtype=self.dtype, strict=self.strict)
+        return module_text(self.system, self.program, dtype=self.dtype, strict=self.strict)
 
     @property
     def source(self) -> str:
@@ -203,8 +201,14 @@ class CompiledRHS:
 
     @cached_property
     def functions(self) -> dict[str, int]:
-        """{name: address} of the compiled C functions: stage, combine, and events where the System has events."""
-        return load(self.text, self._stem)
+        """{name: address} of the compiled C functions: stage and combine."""
+        return load_native(self.text.source, self._stem, ["stage", "combine"])
+
+    @cached_property
+    def watched(self) -> CompiledValues | None:
+        """The System's events, compiled on first use; None without events."""
+        program = self.events_program
+        return None if program is None else CompiledValues(self.system, self.dtype, self.strict, "events", lambda: program, not self.strict)
 
     @cached_property
     def linear(self) -> "Linearization":
@@ -315,8 +319,18 @@ class BoundNumba:
         return self.compiled.functions["stage"]
 
     @cached_property
+    def _watched(self) -> BoundValues | None:
+        """The events, which read the same arrays of parameters."""
+        watched = self.compiled.watched
+        return None if watched is None else watched.bind(self.sizes, self.params, self.layout, self._table.arrays)
+
+    @property
     def events(self) -> int:
-        return self.compiled.functions.get("events", 0)
+        return 0 if self._watched is None else self._watched.events
+
+    @property
+    def events_table(self) -> int:
+        return 0 if self._watched is None else self._watched.table
 
     @cached_property
     def combine(self) -> int:
@@ -324,7 +338,7 @@ class BoundNumba:
 
     @cached_property
     def _table(self) -> AddressTable:
-        longest = max(extents(self.compiled.all_extents, self.sizes), default=1)
+        longest = max(extents(tuple(self.compiled.program.extents.values()), self.sizes), default=1)
         return make_table(self.compiled.text, self.sizes, self.params, self.dtype, self.layout.size, longest)
 
     @cached_property
@@ -368,19 +382,24 @@ class BoundNumba:
     @property
     def uses_blas(self) -> bool:
         """Whether some matrix product is large enough for BLAS."""
-        return self._table.blas
+        return self._table.blas or (self._watched is not None and self._watched.memory.blas)
+
+    @cached_property
+    def _arrays(self) -> dict[str, Array]:
+        """{parameter: the array that compiled functions read}."""
+        return self._table.arrays | (self._watched.memory.arrays if self._watched is not None else {})
 
     def refresh(self, names: Iterable[str]) -> None:
-        """Copies these array parameters into the address table again, after their numbers have changed."""
+        """Copies these array parameters into the address tables again, after their numbers have changed."""
         for name in names:
-            if name in self._table.arrays:
-                self._table.arrays[name][...] = self.params[name]
+            if name in self._arrays:
+                self._arrays[name][...] = self.params[name]
 
     def numbers_of(self, name: str) -> Array:
-        """The numbers (k,) of a real parameter where the right-hand side reads them; a copy that it does not see where it reads none."""
-        arrays, numbers = self._table.arrays, self.compiled.text.numbers
+        """The numbers (k,) of a real parameter where compiled functions read them; a copy where none reads any."""
+        arrays, numbers = self._arrays, self.compiled.text.numbers
         if name in numbers:
-            return arrays["numbers"][numbers.index(name) :][:1]
+            return arrays["numbers_"][numbers.index(name) :][:1]
         return (arrays[name] if name in arrays else np.array(self.params[name], np.float64)).reshape(-1)
 
     @cached_property

@@ -273,6 +273,8 @@ class BoundCuda:
         """The address, on the device, of the length, sizes, and the addresses of parameters and work arrays."""
         return int(self._arrays[0].data.ptr)
 
+    events_table = table
+
     @cached_property
     def _arrays(self) -> list[Any]:
         """The address table and the arrays it points to."""

@@ -19,7 +19,6 @@ from odesim.symbolic.system import System
 from odesim.targets.cache import module_name, source_of
 from odesim.targets.expressions import PythonText, whole
 from odesim.targets.loop_plan import make_loop_plan
-from odesim.targets.native import load_native
 from odesim.targets.nest import BLOCK, WORK
 from odesim.targets.numba_text import LATE, ROWS, Kernel, RightSide, margin, shape_text
 
@@ -150,7 +149,8 @@ class CFunctions:
             return [f"{entry.name} = {place}"]
         if entry.kind == "numbers":
             used = [(j, number) for j, number in enumerate(self.numbers) if number in wanted]
-            head = [f"numbers_ = {call('float64', place, str(len(self.numbers)))}"] if used else []
+            # not all of them: parameters that only events read come last, and leave this text as it is
+            head = [f"numbers_ = {call('float64', place, str(1 + used[-1][0]))}"] if used else []
             return head + [f"{number} = numbers_[{j}]" for j, number in used]
         if entry.kind == "scratch":
             return self._scratch(k, entry.name, place, wanted)
@@ -171,30 +171,25 @@ class CFunctions:
         return [f"{array} = {self.text.call(kinds.get(array, 'float64'), place, shapes[array])}"]
 
 
-def module_text(system: System, right: Program, events: Program | None, *, dtype: str, strict: bool) -> ModuleText:
-    """The numba module of a System: rhs, stage and combine; find_events and events where it has events."""
+def module_text(system: System, right: Program, *, dtype: str, strict: bool) -> ModuleText:
+    """The numba module of a System's right-hand side: rhs, stage and combine."""
     kernel = RightSide(system, make_loop_plan(system, right, strict=strict), dtype, blas=not strict)
-    kernels: list[Kernel] = [kernel]
-    if events is not None:
-        kernels.append(Kernel("find_events", system, events, dtype, blas=not strict))
-    entries = table_entries(system, kernels, SCRATCH)
-    numbers = scalar_parameters(system)
-    functions = CFunctions(entries, numbers, max(k.nests.scratch_blocks for k in kernels), dtype)
-    texts = [*(k.definitions() for k in kernels), functions.stage(kernel), functions.combine(kernel), *map(functions.events, kernels[1:])]
+    entries, numbers = table_entries(system, [kernel], SCRATCH), scalar_parameters(system)
+    functions = CFunctions(entries, numbers, kernel.nests.scratch_blocks, dtype)
     return ModuleText(
-        module_source(system, kernels, functions, texts, strict),
+        module_source(system, kernel, functions, [kernel.definitions(), functions.stage(kernel), functions.combine(kernel)], strict),
         entries,
         numbers,
         functions.scratch,
         1 + len(kernel.plan.basis.constants) if kernel.plan.basis else 0,
         kernel.plan.local,
-        tuple(p for k in kernels for p in k.nests.products),
+        tuple(kernel.nests.products),
     )
 
 
-def module_source(system: System, kernels: Sequence[Kernel], functions: CFunctions, texts: Sequence[str], strict: bool) -> str:
-    """The source of a module with these texts of kernels and C functions: the imports that they need, compiler options, the texts."""
-    used = functions.text.called.union(*(k.called for k in kernels))
+def module_source(system: System, kernel: Kernel, functions: CFunctions, texts: Sequence[str], strict: bool) -> str:
+    """The source of a module with these texts of a kernel and of C functions: the imports that they need, compiler options, the texts."""
+    used = functions.text.called | kernel.called
     lines = [f'"""{system.name}, {functions.real}{", strict" if strict else ""}: generated, runtime {key_for(used)}."""', ""]
     lines += ["from math import sqrt", ""] if "sqrt" in used else []
     lines += ["from odesim.runtime.functions import njit", *_imports(IN_LOOPS, used, strict), *own_imports(used)]
@@ -225,17 +220,11 @@ def table_entries(system: System, kernels: Sequence[Kernel], scratch: Sequence[s
     used = {name for k in kernels for name in k.params}
     entries = [TableEntry("length", "n_"), *(TableEntry("size", name) for name in system.size_names)]
     entries += [TableEntry("blocks", "blocks_")] * blocks
-    entries += [TableEntry("numbers", "numbers")]
+    entries += [TableEntry("numbers", "numbers_")]
     entries += [TableEntry("array", p.name, p.shape, p.integer) for p in system.params if p.shape and p.name in used]
     entries += [TableEntry("temporary", f"{k.name}.{r}", shape) for k in kernels for r, shape in k.temporaries.items()]
     entries += [TableEntry("scratch", name) for name in scratch]
     return (*entries, *[TableEntry("blas", "gemm_")] * any(k.uses_blas for k in kernels))
-
-
-def load(text: ModuleText, stem: str) -> dict[str, int]:
-    """{name: address} of the compiled C functions of a module: stage, combine, and events where it has events."""
-    names = [name for name in ("stage", "combine", "events") if f"\ndef {name}(" in text.source]
-    return load_native(text.source, stem, names)
 
 
 def key(text: ModuleText, stem: str) -> str:
@@ -294,9 +283,18 @@ class AddressTable:
 
 
 def make_table(
-    text: ModuleText, sizes: Mapping[str, int], params: Mapping[str, Any], dtype: str, length: int, longest: int
+    text: ModuleText,
+    sizes: Mapping[str, int],
+    params: Mapping[str, Any],
+    dtype: str,
+    length: int,
+    longest: int,
+    shared: Mapping[str, Array] | None = None,
 ) -> AddressTable:
-    """The address table for these numbers. length: of the flat state. longest: the length of the longest axis."""
+    """The address table for these numbers. length: of the flat state. longest: the length of the longest axis.
+
+    shared: {parameter: its array} of another table, which this one reads too.
+    """
     # all memory of a run lies in one arena on cache lines: where arrays lie in a page alone is worth up to 17 % (one large system)
     blocks = -(-longest // BLOCK)
     lengths = {"length": length, "blocks": blocks}
@@ -323,7 +321,8 @@ def make_table(
         elif n in starts:
             table[n] = base + starts[n]
         else:
-            a = _parameter_array(entry, text, params, dtype)
+            a = (shared or {}).get(entry.name)
+            a = _parameter_array(entry, text, params, dtype) if a is None else a
             references.append(a)
             arrays[entry.name] = a
             table[n] = a.ctypes.data

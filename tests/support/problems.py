@@ -95,6 +95,7 @@ class Decay:
     n: int
     dtype: str = "float64"
     events: int = 0
+    events_table: int = 0
     n_events: int = 0
     scales: bool = False
     numbers: Array = field(default_factory=lambda: np.zeros(1, np.int64))

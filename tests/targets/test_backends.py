@@ -1,7 +1,9 @@
 """Generated code against the array truth, on systems with one difficulty each."""
 
 import ctypes
+from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ import sympy as sp
 from odesim.api.integrate import integrate
 from odesim.base.errors import CodegenError, ParamError
 from odesim.ir.derive import jvp
-from odesim.symbolic import IndexedBase, Param, System, index, over, sensitivities, sizes
+from odesim.symbolic import Event, IndexedBase, Param, System, index, over, sensitivities, sizes
 from odesim.targets.compiled import CompiledRHS, compile_system
 from odesim.targets.numpy_text import evaluate
 from tests.support.matrix import slow_but
@@ -122,6 +124,22 @@ def test_a_sweep_compiles_once():
         modules.add((rhs.key, bound.stage))
     assert len(modules) == 1
     assert compile_system(SYSTEMS["softmax"]).functions == rhs.functions
+
+
+def test_another_event_leaves_the_right_side_as_it_is():
+    """Nor do numbers that only events read; arrays lie behind one address for both, also one with the name of all scalars together."""
+    (i,), (n,), (a, level) = index("i"), sizes("n"), sp.symbols("a level", real=True)
+    y, rates = IndexedBase("y", shape=(n,)), IndexedBase("numbers", shape=(n,))
+    params = tuple(Param(p, 1.0, REAL, "a number") for p in (a, rates, level))
+    plain = System(name="watched", axes={i: n}, equations={y[i]: -a * rates[i] * y[i]}, initial={y[i]: 1}, params=params[:2])
+    watched = replace(plain, params=params, events=(Event("half", y[i] - level, terminal=True),))
+    again = replace(watched, events=(Event("half", y[i] * a - level * rates[i], terminal=True),))
+    places = [compile_system(s).functions for s in (plain, watched, again)]
+    assert places[0] == places[1] == places[2]
+    values: Any = {"a": 2.0, "numbers": [0.5, 3.0, 2.0], "level": 0.25}
+    for s, time in ((watched, np.log(4) / 6), (again, np.log(2 / 0.75) / 6)):
+        run = integrate(s, sizes={"n": 3}, params=values, span=(0, 9), rtol=1e-10, atol=1e-12)
+        assert run.t[-1] == pytest.approx(time, rel=1e-8)  # the second component is first in both
 
 
 @pytest.mark.first(4)

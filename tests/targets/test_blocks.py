@@ -41,7 +41,7 @@ def deep(depth: int) -> System:
 
 def source(depth: int, *, strict: bool = False) -> str:
     made = deep(depth)
-    return module_text(made, lower(made), None, dtype="float64", strict=strict).source
+    return module_text(made, lower(made), dtype="float64", strict=strict).source
 
 
 @pytest.mark.first(1)
@@ -72,7 +72,7 @@ def test_numbers_do_not_change(model: str, monkeypatch: pytest.MonkeyPatch) -> N
     one = odesim.integrate(made, strict=True, **RUN)
     monkeypatch.setattr(kernels, "MANY", 1)
     again = replace(made)  # what is compiled of a System is kept with it
-    assert SEPARATE in module_text(again, lower(again), None, dtype="float64", strict=True).source
+    assert SEPARATE in module_text(again, lower(again), dtype="float64", strict=True).source
     split = odesim.integrate(again, strict=True, **RUN)
     for name in one.final:
         np.testing.assert_array_equal(split.final[name], one.final[name], err_msg=name)

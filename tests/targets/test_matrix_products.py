@@ -181,6 +181,6 @@ def test_products_are_calls_of_blas() -> None:
 def test_a_product_is_compiled_once(strict: bool) -> None:
     """However its matrices lie, and whether their steps are known or not."""
     system, _ = contractions(["ab,bc->ac", "ab,cb->ac", "ba,bc->ac", "ba,cb->ca"])
-    text = module_text(system, lower(system), None, dtype="float64", strict=strict).source
+    text = module_text(system, lower(system), dtype="float64", strict=strict).source
     written = write_module(load_module(text, "once"), text, ["stage"])
     assert text.count("product(") >= 4 and len(re.findall(r"define .*@.?product\.", written)) == 1
