@@ -282,6 +282,8 @@ def levels(system: System) -> list[tuple[str, Expr]]:
         resets += [(key, sp.sympify(event.resets[key]).subs(way)) for key, way in same.items() if base_name(key) not in twins]
         resets += [(Symbol(name), value) for name, value in watched_observables(system, event)]
         keys = [key for key in event.expr.free_symbols | event.expr.atoms(sp.Indexed) if base_name(key) in system.states]
+        if len({base_name(key) for key in keys}) > 1 or sum(isinstance(key, sp.Indexed) for key in keys) > 1:
+            continue  # no state is alone, and a derivative of a long sum takes seconds
         resets += [(key, key - event.expr / slope) for key in keys if (slope := event.expr.diff(key)).free_symbols <= plain and slope != 0]
     return [(base_name(key), e) for key, value in resets if (e := sp.sympify(value).expand()).free_symbols <= plain]
 
