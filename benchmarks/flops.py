@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
-from odesim.run.thread_text import thread_scope
+from odesim.run.threads import thread_scope
 from odesim.targets.cuda_text import ModuleScope
 
 ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div)

@@ -13,9 +13,8 @@ import numpy as np
 from odesim.api.integrate import integrate
 from odesim.base.errors import ModelError, ParamError, no_such, value_text
 from odesim.base.parsing import readable
-from odesim.exchange.array_code import JAX, NUMPY, array_code
+from odesim.exchange.array_code import JAX, NUMPY, array_code, check_few
 from odesim.exchange.c_code import c_code
-from odesim.exchange.numbers import check_few
 from odesim.exchange.systems import system_from_json, system_to_json
 from odesim.inputs.bind import Numbers, bind
 from odesim.inputs.registry import load_model

@@ -13,16 +13,14 @@ from odesim.base.arrays import Array, Layout
 from odesim.base.errors import ParamError, counted
 from odesim.inputs.bind import Numbers
 from odesim.ir.derive import directional_derivative, unit_direction
-from odesim.ir.krylov import Products
-from odesim.ir.linear_systems import Jacobian
+from odesim.ir.linear_systems import Jacobian, Products
 from odesim.run.problem import compiled_for, parts_of
 from odesim.symbolic.assumptions import assumed_intervals
 from odesim.symbolic.parts import GradientFlow, Invariant, free_in_order
 from odesim.symbolic.system import System
-from odesim.targets.compiled import BoundNumba, CompiledRHS
+from odesim.targets.compiled import BoundNumba, BoundProducts, CompiledRHS
 from odesim.targets.linearization import MOST_DENSE, BoundLinear
 from odesim.targets.numpy_text import evaluate
-from odesim.targets.products import BoundProducts
 from odesim.transforms.sensitivity import fresh_indices, used_names
 
 MOST_STATES = 2000

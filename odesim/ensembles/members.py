@@ -17,6 +17,7 @@ from odesim.base.arrays import Array
 from odesim.base.errors import ModelError, ParamError, failure_text
 from odesim.inputs.bind import Numbers, bind, check_domain, check_name, check_numbers, check_rule
 from odesim.inputs.schema import Extent, Formula, Place, Rule, Schema, make_extent, make_schema
+from odesim.ir.noise import MEMBER as NOISE_MEMBER
 from odesim.ir.passes import lower_expressions
 from odesim.symbolic.indices import array_at, base_name, index, time
 from odesim.symbolic.indices import sizes as size_symbols
@@ -24,7 +25,6 @@ from odesim.symbolic.layered import Layer, names_read
 from odesim.symbolic.reductions import at
 from odesim.symbolic.system import System
 from odesim.targets.numpy_text import ArrayFunction
-from odesim.transforms.noise import MEMBER as NOISE_MEMBER
 
 (MEMBER,), (MEMBERS,) = index("_member"), size_symbols("_members")  # no name of a model begins with _
 # 8 MB a temporary: an ensemble of 10^7 members must not need arrays of its own size for each step of a formula

@@ -5,14 +5,13 @@ The text is that of the numpy backend (odesim.targets.numpy_text); here stands w
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import sympy as sp
 
-from odesim.base.errors import CodegenError
+from odesim.base.errors import CodegenError, counted
 from odesim.display.formulas import definitions_text, equations_text
-from odesim.exchange.numbers import Defaults, check_few
 from odesim.ir.passes import lower, lower_expressions
 from odesim.ir.program import Program
 from odesim.symbolic.indices import array_at
@@ -20,6 +19,33 @@ from odesim.symbolic.parts import free_in_order
 from odesim.symbolic.system import System
 from odesim.targets.expressions import Tree
 from odesim.targets.numpy_text import ArrayPrinter, array_text, index_arrays
+
+# The numbers that a file of code or a document begins with.
+
+MOST = 100_000
+"""Numbers in one file."""
+
+
+class Defaults(Protocol):
+    """Sizes, parameters, initial values and span, as odesim.inputs.bind gives them."""
+
+    @property
+    def sizes(self) -> Mapping[str, int]: ...
+    @property
+    def params(self) -> Mapping[str, Any]: ...
+    @property
+    def initial(self) -> Mapping[str, Any]: ...
+    @property
+    def t0(self) -> float: ...
+    @property
+    def t1(self) -> float: ...
+
+
+def check_few(defaults: Defaults) -> None:
+    """Raises CodegenError where an array has too many numbers for a file that is read as text."""
+    for name, values in (*defaults.params.items(), *defaults.initial.items()):
+        if np.size(values) > MOST:
+            raise CodegenError(f"{name} has {counted(np.size(values), 'number')}, and a file holds at most {MOST}: choose smaller sizes")
 
 
 @dataclass(frozen=True)

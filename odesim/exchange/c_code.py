@@ -11,8 +11,7 @@ import numpy as np
 from sympy import Symbol
 
 from odesim.base.errors import CodegenError
-from odesim.exchange.array_code import header_lines
-from odesim.exchange.numbers import Defaults, check_few
+from odesim.exchange.array_code import Defaults, check_few, header_lines
 from odesim.ir.passes import lower
 from odesim.ir.program import Program, Statement
 from odesim.symbolic.indices import base_name

@@ -5,36 +5,20 @@ from dataclasses import dataclass, replace
 from functools import partial
 from html import escape
 from time import perf_counter
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 from bokeh.layouts import column
-from bokeh.models import (
-    Button,
-    CheckboxButtonGroup,
-    ColumnDataSource,
-    CustomJS,
-    Div,
-    PreText,
-    Row,
-    Select,
-    Slider,
-    TabPanel,
-    Tabs,
-    TextInput,
-    Toggle,
-)
+from bokeh.models import ColumnDataSource, CustomJS, Row, TabPanel, Tabs
+from bokeh.models.widgets import Button, CheckboxButtonGroup, Div, PreText, Select, Slider, TextInput, Toggle
 
 from odesim.base.arrays import Array
 from odesim.base.errors import OdesimError, counted
 from odesim.display.document import LETTERS, break_formula, letters
 from odesim.display.page import formula_latex, page_of
-from odesim.explorer.claims import claims_about, claims_text, numbers_named
 from odesim.explorer.controls import Controls, Explored
 from odesim.explorer.numbers import defaults_of, fields
-from odesim.explorer.panels import ArrayPanel, TimePanel, arrays_of
-from odesim.explorer.planes import PortraitPanel, SweepPanel
-from odesim.explorer.schedule import Schedule, at_once
-from odesim.explorer.views import LEVELS, Plane, Portrait, Sweep, component_names, sweep_of
+from odesim.explorer.panels import ArrayPanel, PortraitPanel, SweepPanel, TimePanel, arrays_of
+from odesim.explorer.views import LEVELS, Plane, Portrait, Sweep, claims_about, claims_text, component_names, numbers_named, sweep_of
 from odesim.inputs.bind import Numbers
 from odesim.inputs.registry import summary
 from odesim.lab.claims import Claim
@@ -72,6 +56,23 @@ MAIN = {"flex": "3 1 340px", "min-width": "0"}
 MOST_NAMES = 100  # numbers of the state that a portrait offers
 LONG = 0.2  # s: of a run that takes longer one sees that it is computed
 SENTENCE = {"color": "#9b1c1c", "font": "14px system-ui, sans-serif"}
+
+Compute: TypeAlias = Callable[[], Any]
+Show: TypeAlias = Callable[[Any], None]
+
+
+class Schedule(Protocol):
+    """A way to compute a job and to show its result.
+
+    more: the job adds to what is shown, as a finer map does; it gives way to another one.
+    """
+
+    def __call__(self, compute: Compute, show: Show, *, more: bool = False) -> None: ...
+
+
+def at_once(compute: Compute, show: Show, *, more: bool = False) -> None:
+    """Computes and shows in the same thread."""
+    show(compute())
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ import asyncio
 import signal
 import webbrowser
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
@@ -17,11 +18,41 @@ from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop
 
 from odesim.base.errors import StoreError
-from odesim.explorer.app import Explorer
+from odesim.explorer.app import Compute, Explorer, Show
 from odesim.explorer.controls import Controls, Explored
-from odesim.explorer.schedule import Newest
 
 HOST = "127.0.0.1"
+
+
+class Newest:
+    """Computes in a thread of its own what was asked last: of jobs that come meanwhile only the newest waits.
+
+    later(f): has f called where the page may be changed.
+    """
+
+    def __init__(self, later: Callable[[Callable[[], None]], Any]) -> None:
+        self.later, self.pool = later, ThreadPoolExecutor(1)
+        self.waiting: tuple[Compute, Show] | None = None
+        self.busy = False
+
+    def __call__(self, compute: Compute, show: Show, *, more: bool = False) -> None:
+        """Asks for a job; show is called with its result, unless a newer job was asked for before it began."""
+        if self.busy:
+            if not (more and self.waiting):
+                self.waiting = compute, show
+            return
+        self.busy = True
+        self.pool.submit(compute).add_done_callback(lambda done: self.later(lambda: self.finish(done, show)))
+
+    def finish(self, done: "Future[Any]", show: Show) -> None:
+        """Shows a result, which may ask for more, and begins the job that waits."""
+        try:
+            show(done.result())
+        finally:
+            self.busy = False
+            job, self.waiting = self.waiting, None
+            if job:
+                self(*job)
 
 
 def make_page(explored: Explored, begin: Controls, document: Document) -> None:

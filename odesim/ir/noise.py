@@ -1,21 +1,24 @@
-"""What schemes need to know of noise: its kind, and derivatives of its factors along the noise itself.
+"""What schemes need to know of noise: its kind, derivatives of its factors along itself, and the System that a step sees.
 
 One field says it all: the noise as a velocity, state x[i] -> sum_c g_c(x) r_c with a rate r_c for every channel. Its derivative along
 itself is the term of Milstein; that along a channel's own column, summed over channels, is what separates Ito from Stratonovich.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import sympy as sp
-from sympy import Expr, KroneckerDelta, Symbol
+from sympy import Expr, Interval, KroneckerDelta, Symbol, oo
 
+from odesim.base.errors import SpecError
 from odesim.ir.derive import Direction, directional_derivative
 from odesim.symbolic.indices import IndexedBase, base_name, time
 from odesim.symbolic.layered import names_read
 from odesim.symbolic.noise import Term, channels_of, terms_of
-from odesim.symbolic.parts import Definition, Key, key_indices
+from odesim.symbolic.parts import Definition, Key, Param, all_names, key_indices
 from odesim.symbolic.reductions import at, over
+from odesim.symbolic.system import System
 
 ADDITIVE, TIMED, DIAGONAL, COMMUTING, GENERAL = KINDS = ("additive", "additive in time", "diagonal", "commuting", "general")
 """Factors that are constant, that change with the time alone, that read their own state alone; channels whose order makes no difference."""
@@ -101,3 +104,39 @@ def _reads_itself(term: Term, states: set[str]) -> bool:
 def noise_shapes(s: Definition) -> dict[str, tuple[Any, ...]]:
     """{channel: shape of the array of its rates}."""
     return {name: shape or (sp.S.One,) for name, shape in channels_of(s).items()}
+
+
+# The right-hand side that a stochastic scheme sees: the drift plus the noise at rates that a step holds, as parameters.
+#
+# dx = f dt + sum_c g_c dB_c  ->  dx/dt = f + sum_c g_c B_c, with the array B of a channel's rates, dB/h of a step of h
+
+STEP = "noise_step"
+"""The parameter that holds the length of a step, for schemes whose right-hand side has it."""
+MEMBER = "noise_member"
+"""The number of a member, beside its parameters."""
+
+
+def step_system(system: System, calculus: str, *, second: bool = False) -> System:
+    """The System without noise that a scheme of this calculus steps through.
+
+    Its parameters have the channels too, in the order of channels_of(). second: with the term of Milstein,
+    (h/2) sum_ab (Dg_b) g_a B_a B_b - (1/2) sum_a (Dg_a) g_a, where h is the parameter STEP.
+    Raises SpecError where a name is taken.
+    """
+    shapes, velocity = noise_shapes(system), noise_velocity(system)
+    if taken := sorted({STEP, *(f"d_{name}" for name in shapes)} & all_names(system)):
+        raise SpecError(f"{system.name}: {taken[0]!r} is needed for the noise; call it something else, such as {taken[0]}_1")
+    whole = Interval(-oo, oo)
+    rates = [Param(IndexedBase(name, shape=shape), 0.0, whole, "rate of the noise") for name, shape in shapes.items()]
+    sign = {("ito", "stratonovich"): -1, ("stratonovich", "ito"): 1}.get((system.calculus, calculus), 0) - second
+    equations = {key: f + velocity.get(key, 0) for key, f in system.equations.items()}
+    for key, e in correction(system).items() if sign else ():
+        equations[key] += sign * e
+    if second:
+        h = Symbol(STEP, real=True)
+        rates.append(Param(h, 0.0, whole, "length of a step"))
+        for key, e in along_noise(system, velocity, velocity).items():
+            equations[key] += h * e / 2
+    return replace(
+        system, equations=equations, params=(*system.params, *rates), noise={}, calculus="ito", step=None, display={}, closed_forms=()
+    )

@@ -15,9 +15,8 @@ from sympy import Basic, Function, Indexed, Piecewise, Pow, Symbol
 from odesim.base.backends import find_backend
 from odesim.base.errors import CodegenError
 from odesim.ir.fronts import Entries
-from odesim.ir.jacobian import Chain, Product
+from odesim.ir.jacobian import Chain, Product, SparseChain
 from odesim.ir.program import Program
-from odesim.ir.sparse_jacobian import SparseChain
 
 # of compiled code within a compiled run: a statement, and an operation on one entry, which runs in vectors. Measured on the shipped
 # models and on benchmarks/problems.py: 50 to 170 a statement, 0.05 to 0.2 an operation. Taken five times too large, as a call from Python

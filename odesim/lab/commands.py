@@ -23,7 +23,7 @@ from odesim.lab.options import TaskName, claims_names, options, read_rates, read
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from odesim.api.differences import Rerun
+    from odesim.api.rerun import Rerun
     from odesim.base.arrays import Array
     from odesim.lab.training.loop import Trajectory
 
@@ -291,7 +291,7 @@ def compare_command(
 def read_map(texts: tuple[str, ...]) -> dict[str, Any]:
     """{map, columns} of the words of --map: flow or discrete, with a task; NAME=COLUMN, with data. Raises ParamError."""
     from odesim.cli.arguments import once
-    from odesim.cli.fit import pair
+    from odesim.cli.dynamics import pair
 
     kinds = [text for text in texts if "=" not in text]
     columns = once("--map", (pair(text, "--map") for text in texts if "=" in text))
@@ -303,7 +303,7 @@ def read_map(texts: tuple[str, ...]) -> dict[str, Any]:
 def read_data(settings: tuple[str, ...], data: tuple[str, ...], options: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of compare() about data, from the words of their options. Raises ParamError."""
     from odesim.cli.arguments import read_request
-    from odesim.cli.fit import read_free
+    from odesim.cli.dynamics import read_free
 
     words = {name: options[name] for name in ("sizes", "initial", "span")}
     request = read_request({**words, "params": settings if data else (), "file": None})
@@ -327,8 +327,7 @@ def verify_command(name: str | None, slow: bool, listed: bool, page: bool, schem
     A claim has the statement as printed and, where that fails, the corrected one. Each statement has a recorded verdict;
     if a check gives another one, the exit code is 3.
     """
-    from odesim.lab.claims import choose_claims, verify
-    from odesim.lab.claims_schema import SCHEMA
+    from odesim.lab.claims import SCHEMA, choose_claims, verify
     from odesim.lab.output import claims_json, claims_page, claims_text, list_text
 
     if sum((listed, page, schema, as_json)) > 1:

@@ -15,7 +15,7 @@ import numpy as np
 from odesim.base.arrays import Array
 from odesim.base.errors import counted
 from odesim.cli.tables import GLUE, number_text, shape_text, table, wrap_paragraph
-from odesim.lab.claims_schema import FORM, VERSION
+from odesim.lab.claims import FORM, VERSION
 from odesim.lab.compare.comparison import Comparison
 from odesim.lab.compare.pairs import pairs_of
 from odesim.lab.training.loop import Trajectory

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from odesim.api.differences import HALF, Differences, Rerun, other_code
+from odesim.api.rerun import HALF, Differences, Rerun, other_code
 from odesim.base.arrays import Array
 from odesim.base.device import check_saves_fit
 from odesim.base.errors import DeviceError, ParamError, StoreError, counted

@@ -15,6 +15,7 @@ from odesim.base.errors import CodegenError, counted
 from odesim.base.memo import IdentityKey, Memo
 from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
+from odesim.ir.noise import MEMBER, STEP
 from odesim.ir.scalars import Formulas
 from odesim.run.conditions import Turns, part_obstacle, parts_of
 from odesim.run.lane_dense import start_sums
@@ -35,11 +36,10 @@ from odesim.stepper.search_samples import memory_size
 from odesim.stepper.stabilised_methods import STABILISED
 from odesim.stepper.table import ANSWERS, SEARCH, new_table
 from odesim.targets.cache import module_name
-from odesim.targets.invariants import declared_invariants, verified_invariants
+from odesim.targets.linearization import declared_invariants, verified_invariants
 from odesim.targets.native import load_native
 from odesim.targets.unroll import write_out, write_values
 from odesim.transforms.events import is_affine
-from odesim.transforms.noise import MEMBER, STEP
 
 
 class LaneSearch:

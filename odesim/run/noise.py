@@ -13,7 +13,7 @@ from odesim.base.memo import IdentityKey, Memo
 from odesim.base.options import RunOptions
 from odesim.inputs.bind import Numbers
 from odesim.inputs.times import Save, save_times, to_save
-from odesim.ir.noise import ADDITIVE, GENERAL, TIMED, noise_kind, noise_shapes
+from odesim.ir.noise import ADDITIVE, GENERAL, MEMBER, STEP, TIMED, noise_kind, noise_shapes, step_system
 from odesim.ir.sizes import extents
 from odesim.run.problem import compiled_for, guarded_system, make_problem
 from odesim.stepper.noise_methods import SCHEMES
@@ -21,7 +21,6 @@ from odesim.stepper.problem import Noise, Problem, fixed_steps
 from odesim.symbolic.system import System
 from odesim.targets.compiled import BoundNumba, CompiledRHS
 from odesim.transforms.events import Guard
-from odesim.transforms.noise import MEMBER, STEP, step_system
 
 MOST_CHANNELS, MOST_HALVINGS = 2**20, 30
 NEAR = 1e-9

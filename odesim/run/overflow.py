@@ -1,4 +1,4 @@
-"""Runs and members whose right-hand side overflows unseen (odesim.targets.overflow): they end where it was right, as not a number.
+"""Runs and members whose right-hand side overflows unseen (odesim.targets.observe): they end where it was right, as not a number.
 
 It is looked at where states are known when a run is done: at its start, its saved times and its end. That costs a step nothing, and misses
 what overflows between two of them and comes back.
@@ -20,7 +20,7 @@ from odesim.run.problem import parts_of
 from odesim.stepper.codes import UNDONE, Status
 from odesim.stepper.problem import Raw
 from odesim.symbolic.system import System
-from odesim.targets.overflow import Wrong, wrong_values
+from odesim.targets.observe import Wrong, wrong_values
 from odesim.transforms.lanes import LANES, TIME, lane_system
 
 ROWS = 4096

@@ -10,8 +10,7 @@ import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.base.device import gemm_address
-from odesim.ir.krylov import Krylov
-from odesim.ir.linear_systems import Jacobian, Solver, UnsolvableError
+from odesim.ir.linear_systems import Jacobian, Krylov, Solver, UnsolvableError
 from odesim.stepper import front_solver
 from odesim.stepper.problem import ByProducts, CompiledSlopes, Derivatives
 from odesim.stepper.table import FRONTAL, constants, new_table
@@ -119,7 +118,7 @@ class ArraySystems:
 
 
 class ProductSystems(ArraySystems):
-    """Linear systems by products with J (odesim.ir.krylov); by its matrix from the first that these do not solve, where it has one."""
+    """Linear systems by products with J (Krylov); by its matrix from the first that these do not solve, where it has one."""
 
     def __init__(self, n: int, derivatives: ByProducts, least: Array, rtol: float) -> None:
         super().__init__(n, derivatives, least)

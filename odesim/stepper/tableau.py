@@ -115,7 +115,7 @@ def stable_up_to(method: Method) -> float:
 
 # A scheme for noise is the tableau of an explicit method, and the noise that each of its stages sees.
 #
-# A stage of a scheme evaluates F = f + sum_c g_c r_c, the right-hand side of odesim.transforms.noise, with the rates
+# A stage of a scheme evaluates F = f + sum_c g_c r_c, the right-hand side of odesim.ir.noise, with the rates
 # r_c = (a xi0 + b xi1 + d + q (xi0^2 - 1)/2 + c (xi0^3 - 3 xi0)/6)/sqrt(h) of its row (a, b, d, q, c) of `noise`, whose end may be left
 # out, from the two normal numbers of a step and channel (odesim.runtime.normals).
 # So a stochastic step is an explicit step, whose text, lanes, saves and limits it shares.

@@ -16,7 +16,7 @@ from sympy import Interval, exp, oo, symbols
 import odesim
 from odesim.base.errors import FitWarning, OdesimError
 from odesim.cli.app import cli
-from odesim.cli.fit import fit_text
+from odesim.cli.dynamics import fit_text
 from odesim.dynamics.together import Lanes, side_by_side
 from odesim.symbolic import Constraint, IndexedBase, Map, Param, Source, System, index, sizes
 

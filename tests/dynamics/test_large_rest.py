@@ -12,8 +12,8 @@ from sympy import Interval, Naturals0, Sum, exp, oo, sin, symbols, tanh
 
 import odesim
 from odesim.dynamics.field import Field
+from odesim.dynamics.large import filled
 from odesim.dynamics.leading import LEADING
-from odesim.dynamics.products import filled
 from odesim.ir.linear_systems import Pattern
 from odesim.symbolic import IndexedBase, Invariant, Map, Param, Source, System, index, over, sizes
 

@@ -23,10 +23,9 @@ from bokeh.document import Document
 from bokeh.document.events import ColumnDataChangedEvent
 
 from odesim.explorer.app import Explorer
-from odesim.explorer.claims import claims_about, claims_text, numbers_named
 from odesim.explorer.panels import line_data
-from odesim.explorer.schedule import Newest
-from odesim.explorer.server import HOST, make_server
+from odesim.explorer.server import HOST, Newest, make_server
+from odesim.explorer.views import claims_about, claims_text, numbers_named
 from odesim.plot.panels import Quantity
 from tests.explorer.test_views import TOGGLE
 

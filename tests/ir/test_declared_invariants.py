@@ -12,7 +12,7 @@ from odesim.inputs.bind import bind
 from odesim.ir.invariants import exact_sums, parameter_values
 from odesim.symbolic import Invariant, System, time
 from odesim.targets.compiled import compile_system
-from odesim.targets.invariants import declared_invariants, verified_invariants
+from odesim.targets.linearization import declared_invariants, verified_invariants
 from odesim.targets.unroll import write_out
 from tests.support.stiff_set import drag, states, system
 

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from odesim.base.arrays import Array
-from odesim.ir import krylov
-from odesim.ir.krylov import PART, Krylov, Products
-from odesim.ir.linear_systems import UnsolvableError
+from odesim.ir import linear_systems
+from odesim.ir.linear_systems import PART, Krylov, Products, UnsolvableError
 
 N = 60
 RANDOM = np.random.default_rng(5).standard_normal((N, N))
@@ -83,6 +82,6 @@ def test_unsolvable(monkeypatch):
         for J, b in ((np.full((N, N), np.nan), ones), (RANDOM, np.nan * ones), (2.0 * np.eye(N), ones)):
             with pytest.raises(UnsolvableError):
                 Krylov(products(J), 2.0, ones)(b)
-    monkeypatch.setattr(krylov, "MOST", 3)
+    monkeypatch.setattr(linear_systems, "MOST_DIRECTIONS", 3)
     with pytest.raises(UnsolvableError):
         Krylov(products(RANDOM), 2.0, 1e-6 * ones)(ones)

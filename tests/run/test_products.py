@@ -9,13 +9,13 @@ from sympy import Interval, Sum, cos, oo, symbols
 import odesim
 from odesim.base.arrays import Array
 from odesim.inputs.bind import bind
-from odesim.ir import krylov
+from odesim.ir import linear_systems
 from odesim.ir import sizes as counts
 from odesim.run.problem import parts_of, products_of
 from odesim.symbolic import IndexedBase, Param, System, index, over, sizes, time
 from odesim.targets import linearization
 from odesim.targets import products as large
-from odesim.targets.products import BoundProducts
+from odesim.targets.compiled import BoundProducts
 from tests.support.systems import SOURCE, SYSTEMS, numbers
 
 (i, j), (N,) = index("i j"), sizes("N")
@@ -58,13 +58,13 @@ def take_products(monkeypatch: Any) -> list[int]:
 
 def counted_solves(monkeypatch: Any) -> list[int]:
     """[number of right sides for which products were taken, from now on]."""
-    solved, solve = [0], krylov.Krylov.__call__
+    solved, solve = [0], linear_systems.Krylov.__call__
 
     def count(self: Any, b: Array) -> Array:
         solved[0] += 1
         return solve(self, b)
 
-    monkeypatch.setattr(krylov.Krylov, "__call__", count)
+    monkeypatch.setattr(linear_systems.Krylov, "__call__", count)
     return solved
 
 
@@ -100,7 +100,7 @@ def test_as_by_a_matrix(monkeypatch, method, rtol):
 def test_a_matrix_where_products_do_not_suffice(monkeypatch):
     """From the first system that is not solved on, the matrix is taken; where it is too large, steps become smaller."""
     solved = take_products(monkeypatch)
-    monkeypatch.setattr(krylov, "MOST", 1)
+    monkeypatch.setattr(linear_systems, "MOST_DIRECTIONS", 1)
     run, error = fly(10, 10.0, TIMES[:5], method="rodas5p", rtol=1e-4)
     assert run.ok and error < 1e-3 and 0 < solved[0] < 10
     monkeypatch.setattr(large, "MOST_DENSE", 0)
