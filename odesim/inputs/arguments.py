@@ -66,11 +66,6 @@ def to_number(name: str, value: Any) -> float:
         raise _error_class(name)(f"{name} must be a number of float64, not {value_text(value)}") from None
 
 
-def to_tolerance(name: str, value: Any) -> Any:
-    """The value as a float, or as a mapping by state."""
-    return to_mapping(name, value) if isinstance(value, Mapping) else to_number(name, value)
-
-
 def to_whole_number(name: str, value: Any) -> int:
     """The value as an int below 2^63."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Integral):
@@ -121,7 +116,9 @@ CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "Sequence[str]": to_names,
     "bool": must("is True or False", lambda value: isinstance(value, bool | np.bool_), bool),
     "float": to_number,
-    "float | Mapping[str, ArrayLike]": to_tolerance,
+    "float | Mapping[str, ArrayLike]": lambda name, value: (
+        to_mapping(name, value) if isinstance(value, Mapping) else to_number(name, value)
+    ),
     "int": to_whole_number,
     "Callable": must("must be a function", lambda value: callable(value) and not isinstance(value, type), lambda value: value),
     "str | PathLike[str]": to_path,

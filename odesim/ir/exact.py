@@ -162,11 +162,6 @@ def residue(x: Fraction, prime: int) -> int:
     return x.numerator * pow(x.denominator, -1, prime) % prime
 
 
-def inverse(a: Array, prime: int) -> Array:
-    """The inverses 1/a (n,) modulo prime, with 0 for 0."""
-    return power(a, prime - 2, prime)
-
-
 def power(a: Array, n: int, prime: int) -> Array:
     """The powers a^n (n,) modulo prime, by repeated squaring."""
     out = np.ones_like(a)
@@ -247,7 +242,7 @@ class _ResidueReader:
 
     def _inverse(self, x: Array) -> Array:
         self.usable &= x != 0
-        return inverse(x, self._prime)
+        return power(x, self._prime - 2, self._prime)
 
     def _condition(self, name: str, *arguments: Array) -> Array:
         """A condition on the arguments, which differs between points, be they the same at all of them."""

@@ -49,13 +49,8 @@ def sum_order(
     """
     if len(bound) < 2 or body.has(KroneckerDelta):
         return None
-    factors = tuple((_unnamed(f, free(f)), free(f)) for f in Mul.make_args(body))
+    factors = tuple((str(f.xreplace({i: Symbol(f"_{n}") for n, i in enumerate(free(f))})), free(f)) for f in Mul.make_args(body))
     return SumOrder(factors, tuple(bound), {i: extents[i] for i in (*bound, *(i for _, indices in factors for i in indices))})
-
-
-def _unnamed(e: Expr, free: tuple[Symbol, ...]) -> str:
-    """The text of e with numbers in place of its indices."""
-    return str(e.xreplace({i: Symbol(f"_{n}") for n, i in enumerate(free)}))
 
 
 class Contraction:

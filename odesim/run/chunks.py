@@ -38,11 +38,6 @@ class Engine(Protocol):
     def integrate(self, params: Any, initial: Any, count: int, stop: Array, pool: Any, into: Chunk | None = None) -> Chunk: ...
 
 
-def never() -> bool:
-    """False: nothing stops the run."""
-    return False
-
-
 @dataclass(frozen=True)
 class Execution:
     """How the members of an ensemble are distributed over threads and chunks; no bit depends on it.
@@ -55,7 +50,7 @@ class Execution:
     threads: int = 1
     progress: Progress | None = None
     fail_fast: bool = False
-    stop_requested: Callable[[], bool] = never
+    stop_requested: Callable[[], bool] = lambda: False
     cluster: Cluster | None = None
     max_seconds: float | None = None
 

@@ -71,16 +71,6 @@ def array_name(value: Any) -> bool:
     return isinstance(value, str) and all(step not in ("", ".", "..") for step in value.split("/")) and "\\" not in value
 
 
-def attempts(value: Any) -> bool:
-    """Whether value is a list, not empty, of options with which members were integrated, each a part of ATTEMPT."""
-    return fits(value, [dict]) and bool(value) and all(key in ATTEMPT and fits(v, ATTEMPT[key]) for one in value for key, v in one.items())
-
-
-def seeds(value: Any) -> bool:
-    """Whether value is a list, not empty, of distinct whole numbers from 0."""
-    return fits(value, [int]) and len(set(value)) == len(value) > 0
-
-
 def rows(value: Any) -> bool:
     """Whether value is a number, or a nested list of numbers."""
     return fits(value, (float, [rows]))
@@ -152,7 +142,9 @@ REQUIRED: dict[str, dict[str, Any]] = {
         "chunk": positive,
         "design": [(RANDOM, SPREAD, POINTS, TABLE)],
         "labels": {str: array_name},
-        "attempts": attempts,
+        "attempts": lambda value: (
+            fits(value, [dict]) and bool(value) and all(key in ATTEMPT and fits(v, ATTEMPT[key]) for one in value for key, v in one.items())
+        ),
         "identity": {str: str},
         "lanes": bool,
         "kept": OUTPUTS,
@@ -175,7 +167,7 @@ REQUIRED: dict[str, dict[str, Any]] = {
             "eps": float,
             "weight_decay": float,
         },
-        "seeds": seeds,
+        "seeds": lambda value: fits(value, [int]) and len(set(value)) == len(value) > 0,
         "observables": array_names,
         "states": of_length(str, 0),
         "steps": int,

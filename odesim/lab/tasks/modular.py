@@ -12,7 +12,6 @@ The start is init_scale times normal numbers, theta first; xi has no mean, which
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -162,11 +161,6 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     )
 
 
-def psi_of(seen: Mapping[str, Array], facts: Any) -> Array:
-    """psi (R, T, N, K) beside phi, so that psi - 2 phi is D."""
-    return seen["D"] + 2 * seen["phi"]
-
-
 LOSS = Link("loss", ("loss",), lambda seen, facts: seen["loss"] - np.log(facts.config["p"]), doc="above that of no logits, ln p")
 
 TASK = ReferenceTask(
@@ -184,7 +178,7 @@ TASK = ReferenceTask(
             LOSS,
             step="all",
             linear=False,
-            start=("alpha", "beta", "phi", Link("psi", ("D", "phi"), psi_of)),
+            start=("alpha", "beta", "phi", Link("psi", ("D", "phi"), lambda seen, facts: seen["D"] + 2 * seen["phi"])),
             requirements={"activation": ("square",), "share": (1.0,), "weight_decay": (0.0,), "momentum": (0,)},
         )
     },

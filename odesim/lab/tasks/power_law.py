@@ -20,19 +20,7 @@ from odesim.base.arrays import Array, array_namespace, on_same_device
 from odesim.base.errors import ParamError
 from odesim.lab.training.optimizers import SGD, is_plain_descent, of_settings
 from odesim.lab.training.randomness import InBlocks
-from odesim.lab.training.task import (
-    Batch,
-    Experiment,
-    Link,
-    Observable,
-    Params,
-    ReferenceTask,
-    Setting,
-    Settings,
-    Stream,
-    TrainingFacts,
-    pair_of,
-)
+from odesim.lab.training.task import Batch, Experiment, Link, Observable, Params, ReferenceTask, Setting, Settings, TrainingFacts, pair_of
 
 BLOCK = 2**14  # numbers of a seed that are drawn at once, where a batch is not larger
 
@@ -84,7 +72,7 @@ class Regression:
         return 0.5 * ((D * array_namespace(D).asarray(self.lam, dtype=D.dtype)).sum(axis=1) + self.s2)
 
 
-def samples(seeds: Sequence[int], network: Regression, *, batch: int, dtype: str) -> Stream:
+def samples(seeds: Sequence[int], network: Regression, *, batch: int, dtype: str) -> InBlocks:
     """A Stream {"x": (R, batch, n), "y": (R, batch)}, new in each iteration."""
     n = len(network.lam)
     rows = max(1, BLOCK // (batch * n))

@@ -133,20 +133,10 @@ def not_a_row(facts: TrainingFacts) -> list[str]:
     return [f"b and W have {counted(rows, 'row')}, not 1"] * (rows > 1)
 
 
-def with_momentum(facts: TrainingFacts) -> list[str]:
-    """Phrases where steps of a sign have a memory."""
-    return not_a_row(facts) + ["momentum is not 0"] * (facts.config["momentum"] > 0)
-
-
 def without_memory(facts: TrainingFacts) -> list[str]:
     """Phrases where a mean of Adam is that of the last step alone, or of all."""
     wrong = [f"{name} is not between 0 and 1" for name in ("b1", "b2") if not 0 < facts.config[name] < 1]
     return not_a_row(facts) + wrong
-
-
-def below_one(facts: TrainingFacts) -> list[str]:
-    """Phrases where a memory of Adam is for ever."""
-    return not_a_row(facts) + [f"{name} is 1" for name in ("b1", "b2") if facts.config[name] >= 1]
 
 
 def not_of_muon(facts: TrainingFacts) -> list[str]:
@@ -154,11 +144,6 @@ def not_of_muon(facts: TrainingFacts) -> list[str]:
     H, _, W = arrays(facts.config)
     wrong = ["H is not 1"] * (not np.array_equal(H, np.eye(len(H)))) + ["W has more rows than columns"] * (len(W) > W.shape[1])
     return wrong + ["momentum is 1"] * (facts.config["momentum"] >= 1)
-
-
-def above_the_least(seen: Mapping[str, Array], facts: TrainingFacts) -> Array:
-    """|W - b|^2 / 2 (R, T), for H = 1."""
-    return seen["loss"] + 0.5 * (arrays(facts.config)[1] ** 2).sum()
 
 
 def of_row(step: Any, optimizers: tuple[str, ...], wrong: Any = not_a_row, **more: Any) -> Pair:
@@ -172,20 +157,18 @@ def one_update(facts: TrainingFacts) -> float:
     return 1.0
 
 
-def root_of_rate(facts: TrainingFacts) -> float:
-    """The time of a mass with friction of one iteration."""
-    return float(facts.optimizer["rates"]["W"]) ** 0.5
-
-
 MATRICES = {"H": np.eye(3), "b": np.diag([2.0, 1.0, 0.5]), "W": np.zeros((3, 3))}
 PAIRS = {
     "optimisers.adam": of_row("W", ("adam",), without_memory),
-    "optimisers.adam_steps": of_row(one_update, ("adam",), below_one),
+    "optimisers.adam_steps": of_row(
+        one_update, ("adam",), lambda facts: not_a_row(facts) + [f"{name} is 1" for name in ("b1", "b2") if facts.config[name] >= 1]
+    ),
     "optimisers.heavy_ball": of_row(one_update, ("sgd", "momentum"), momentum=0.9),
-    "optimisers.momentum": of_row(root_of_rate, ("sgd", "momentum"), momentum=0.9),
-    "optimisers.sign": of_row("W", ("sign",), with_momentum),
+    "optimisers.momentum": of_row(lambda facts: float(facts.optimizer["rates"]["W"]) ** 0.5, ("sgd", "momentum"), momentum=0.9),
+    "optimisers.sign": of_row("W", ("sign",), lambda facts: not_a_row(facts) + ["momentum is not 0"] * (facts.config["momentum"] > 0)),
     "optimisers.muon": pair_of(
-        "W", Link("loss", ("loss",), above_the_least), linear=False, start="W", other_misfits=not_of_muon, optimizers=("muon",),
+        "W", Link("loss", ("loss",), lambda seen, facts: seen["loss"] + 0.5 * (arrays(facts.config)[1] ** 2).sum()),  # |W - b|^2 / 2
+        linear=False, start="W", other_misfits=not_of_muon, optimizers=("muon",),
         example={"optimizer": "muon", **MATRICES},
     ),
 }  # fmt: skip

@@ -67,11 +67,6 @@ SETTINGS = (
 )
 
 
-def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
-    """{what takes memory: number of numbers} of a training."""
-    return {"the seeds": 150 * seeds}
-
-
 def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Experiment:
     """The experiment."""
     theory = {name: values[name] for name in ("eta", "kap", "c1", "c2")}
@@ -105,7 +100,7 @@ TASK = ReferenceTask(
     "gradient descent at a large step, at the edge of stability (cohen2024central)",
     SETTINGS,
     make,
-    memory,
+    lambda values, seeds, model: {"the seeds": 150 * seeds},
     ("valley",),
     described_by={
         "edge.valley": pair_of(*STATES, "loss", "sharpness", linear=False, start=STATES, requirements=PLAIN, optimizers=("sgd",)),
