@@ -143,19 +143,13 @@ def not_random(facts: TrainingFacts) -> list[str]:
 PLAIN = {"momentum": (0,)}
 CHAIN = ("loss=loss_population", *"sew")
 
-TASK = ReferenceTask(
-    "binary_chain",
-    "one layer of attention, as three numbers, learns binary Markov chains (makkuva2024local)",
-    SETTINGS,
-    make,
-    memory,
-    ("reduced",),
-    described_by={
-        "in_context.markov_bias": pair_of(
-            *CHAIN, "b", step="all", start="ewb", other_misfits=not_random, requirements={**PLAIN, "bias": ("learned",)}
-        ),
-        "in_context.markov": pair_of(
-            *CHAIN, step="all", start="ew", other_misfits=not_random, requirements={**PLAIN, "bias": ("best",)}, example={"bias": "best"}
-        ),
-    },
-)
+DOC = "one layer of attention, as three numbers, learns binary Markov chains (makkuva2024local)"
+PAIRS = {
+    "in_context.markov_bias": pair_of(
+        *CHAIN, "b", step="all", start="ewb", other_misfits=not_random, requirements={**PLAIN, "bias": ("learned",)}
+    ),
+    "in_context.markov": pair_of(
+        *CHAIN, step="all", start="ew", other_misfits=not_random, requirements={**PLAIN, "bias": ("best",)}, example={"bias": "best"}
+    ),
+}
+TASK = ReferenceTask("binary_chain", DOC, SETTINGS, make, memory, ("reduced",), PAIRS)

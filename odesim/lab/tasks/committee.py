@@ -249,21 +249,15 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     )
 
 
-TASK = ReferenceTask(
-    "committee",
-    "a two-layer student learns a two-layer teacher online (Saad and Solla 1995; goldt2019dynamics)",
-    SETTINGS,
-    make,
-    memory,
-    ("committee",),
-    described_by={
-        # each seed has its own start: exact overlaps differ by rounding, normal weights by chance
-        "classics.committee": pair_of(
-            *("e_g", "Q", "R", "v"),
-            step=lambda facts: 1 / facts.config["N"],
-            linear=False,
-            start="QRv",
-            requirements={"activation": ("erf",), "batch": (1,), "momentum": (0,)},
-        )
-    },
-)
+DOC = "a two-layer student learns a two-layer teacher online (Saad and Solla 1995; goldt2019dynamics)"
+PAIRS = {
+    # each seed has its own start: exact overlaps differ by rounding, normal weights by chance
+    "classics.committee": pair_of(
+        *("e_g", "Q", "R", "v"),
+        step=lambda facts: 1 / facts.config["N"],
+        linear=False,
+        start="QRv",
+        requirements={"activation": ("erf",), "batch": (1,), "momentum": (0,)},
+    )
+}
+TASK = ReferenceTask("committee", DOC, SETTINGS, make, memory, ("committee",), PAIRS)

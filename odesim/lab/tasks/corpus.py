@@ -482,12 +482,6 @@ def optimizer(values: Settings, auto: str, rates: Mapping[str, float]) -> Optimi
     return of_settings({"optimizer": name, "momentum": values["momentum"] if name == "sgd" else 0.0, "clip": values["clip"]}, rates)
 
 
-TASK = ReferenceTask(
-    "corpus",
-    "the next word of a real text: frequent pairs in the one-layer model (tian2023scan), or every next or masked token in a transformer",
-    SETTINGS,
-    make,
-    memory,
-    ("yz", "transformer"),
-    described_by={"scan_snap.full": Pair(FULL, requirements=FULL_SETTINGS, other_misfits=not_yz_model, example={"contexts": "infinite"})},
-)
+DOC = "the next word of a real text: frequent pairs in the one-layer model (tian2023scan), or every next or masked token in a transformer"
+PAIRS = {"scan_snap.full": Pair(FULL, requirements=FULL_SETTINGS, other_misfits=not_yz_model, example={"contexts": "infinite"})}
+TASK = ReferenceTask("corpus", DOC, SETTINGS, make, memory, ("yz", "transformer"), PAIRS)

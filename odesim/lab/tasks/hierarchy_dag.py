@@ -281,13 +281,9 @@ def latents_of(dags: Sequence[Dag]) -> tuple[Array, Array]:
     return lower, upper
 
 
-TASK = ReferenceTask(
-    "hierarchy_dag",
-    "classes made of shared latents made of tokens (tian2023joma, Table 1)",
-    SETTINGS,
-    make,
-    memory,
-    ("transformer",),
-    not_described="its transformer has keys, queries and layer norms, which no System keeps; "
-    "hierarchy_layers (task and recipe) has the same classes, read by the nodes of hierarchy.multilayer",
+DOC = "classes made of shared latents made of tokens (tian2023joma, Table 1)"
+NOT_DESCRIBED = (
+    "its transformer has keys, queries and layer norms, which no System keeps; "
+    "hierarchy_layers (task and recipe) has the same classes, read by the nodes of hierarchy.multilayer"
 )
+TASK = ReferenceTask("hierarchy_dag", DOC, SETTINGS, make, memory, ("transformer",), not_described=NOT_DESCRIBED)

@@ -157,23 +157,17 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
 
 LAYERS = ("V1", "V2", "U", "xi1", "xi2")
 
-TASK = ReferenceTask(
-    "hierarchy_layers",
-    "classes made of shared latents, learned by two layers of nodes with exp attention (tian2023joma, Section 5)",
-    SETTINGS,
-    make,
-    memory,
-    ("two_layers",),
-    described_by={
-        # the System has the logits of the flow, half the squared weights, which discrete descent does not keep
-        "hierarchy.multilayer": pair_of(
-            *("loss", *LAYERS),
-            step=lambda facts: float(facts.config["eta"]),
-            linear=False,
-            start=LAYERS,
-            per_seed=True,
-            requirements={"phi": ("identity",), "momentum": (0,)},
-            example={"K1": 4, "K2": 3, "num_classes": 5, "n0": 4, "n1": 5, "vocabulary": 9},
-        )
-    },
-)
+DOC = "classes made of shared latents, learned by two layers of nodes with exp attention (tian2023joma, Section 5)"
+PAIRS = {
+    # the System has the logits of the flow, half the squared weights, which discrete descent does not keep
+    "hierarchy.multilayer": pair_of(
+        *("loss", *LAYERS),
+        step=lambda facts: float(facts.config["eta"]),
+        linear=False,
+        start=LAYERS,
+        per_seed=True,
+        requirements={"phi": ("identity",), "momentum": (0,)},
+        example={"K1": 4, "K2": 3, "num_classes": 5, "n0": 4, "n1": 5, "vocabulary": 9},
+    )
+}
+TASK = ReferenceTask("hierarchy_layers", DOC, SETTINGS, make, memory, ("two_layers",), PAIRS)

@@ -193,12 +193,6 @@ def pair(kind: str) -> Pair:
     return pair_of(*links, step="all", start=KINDS[kind], requirements=requirements, example={"weights": kind})
 
 
-TASK = ReferenceTask(
-    "in_context",
-    "linear attention learns regression from prompts that are drawn anew (zhang2025training)",
-    SETTINGS,
-    make,
-    memory,
-    ("linear_attention",),
-    described_by={f"in_context.{kind}": pair(kind) for kind in KINDS},
-)
+DOC = "linear attention learns regression from prompts that are drawn anew (zhang2025training)"
+PAIRS = {f"in_context.{kind}": pair(kind) for kind in KINDS}
+TASK = ReferenceTask("in_context", DOC, SETTINGS, make, memory, ("linear_attention",), PAIRS)

@@ -171,33 +171,27 @@ REDUCED = pair_of(
     other_misfits=lambda facts: not_exact(facts) + ["num_classes is 1, not more"] * (facts.config["num_classes"] == 1),
     example=JOMA_EXAMPLE,
 )
-TASK = ReferenceTask(
-    "joma_gaussian",
-    "one MLP layer and its attention on classes of overlapping tokens (tian2023joma, Figs. 2 and 3)",
-    SETTINGS,
-    make,
-    memory,
-    ("joma",),
-    described_by={
-        "joma.linear": replace(
-            REDUCED,
-            links=(ONE_NODE,),
-            start={"v": ONE_NODE},
-            requirements={**JOMA_SETTINGS, "num_classes": (1,)},
-            other_misfits=not_exact,
-            example={**JOMA_EXAMPLE, "num_classes": 1},
-        ),
-        "joma.linear_multinode": REDUCED,
-        **{
-            f"joma.joint_{attention}": pair_of(
-                *("loss", "entropy", *JOINT_STATES, "attention"),
-                step="w",
-                start=JOINT_STATES,
-                per_seed=True,
-                requirements={"attention": (attention,), "phi": ("identity",), "signal": ("ce",), "cosine": (0,)},
-                example={"attention": attention},
-            )
-            for attention in ("exp", "linear", "softmax")
-        },
+DOC = "one MLP layer and its attention on classes of overlapping tokens (tian2023joma, Figs. 2 and 3)"
+PAIRS = {
+    "joma.linear": replace(
+        REDUCED,
+        links=(ONE_NODE,),
+        start={"v": ONE_NODE},
+        requirements={**JOMA_SETTINGS, "num_classes": (1,)},
+        other_misfits=not_exact,
+        example={**JOMA_EXAMPLE, "num_classes": 1},
+    ),
+    "joma.linear_multinode": REDUCED,
+    **{
+        f"joma.joint_{attention}": pair_of(
+            *("loss", "entropy", *JOINT_STATES, "attention"),
+            step="w",
+            start=JOINT_STATES,
+            per_seed=True,
+            requirements={"attention": (attention,), "phi": ("identity",), "signal": ("ce",), "cosine": (0,)},
+            example={"attention": attention},
+        )
+        for attention in ("exp", "linear", "softmax")
     },
-)
+}
+TASK = ReferenceTask("joma_gaussian", DOC, SETTINGS, make, memory, ("joma",), PAIRS)

@@ -101,17 +101,11 @@ def unequal_rates(facts: TrainingFacts) -> list[str]:
     return [] if w == z else [f"eta_z is {z:g}, not eta = {w:g}"]
 
 
-TASK = ReferenceTask(
-    "joma_regression",
-    "one node with exp attention learns a linear function by SGD (tian2023joma, Theorem 4 on a squared loss)",
-    SETTINGS,
-    make,
-    memory,
-    ("joma",),
-    described_by={
-        # the System eliminates z by an invariant of the flow, which discrete descent does not keep
-        "joma.self_consistent": pair_of(
-            *("v", "loss=loss_population", "entropy"), step="w", linear=False, requirements={"momentum": (0,)}, other_misfits=unequal_rates
-        )
-    },
-)
+DOC = "one node with exp attention learns a linear function by SGD (tian2023joma, Theorem 4 on a squared loss)"
+PAIRS = {
+    # the System eliminates z by an invariant of the flow, which discrete descent does not keep
+    "joma.self_consistent": pair_of(
+        *("v", "loss=loss_population", "entropy"), step="w", linear=False, requirements={"momentum": (0,)}, other_misfits=unequal_rates
+    )
+}
+TASK = ReferenceTask("joma_regression", DOC, SETTINGS, make, memory, ("joma",), PAIRS)

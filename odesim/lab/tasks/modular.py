@@ -163,23 +163,17 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
 
 LOSS = Link("loss", ("loss",), lambda seen, facts: seen["loss"] - np.log(facts.config["p"]), doc="above that of no logits, ln p")
 
-TASK = ReferenceTask(
-    "modular",
-    "a layer of squares learns to add numbers mod p, frequency by frequency (he2026mechanism)",
-    SETTINGS,
-    make,
-    memory,
-    ("two_layers",),
-    described_by={
-        "modular.phases": pair_of(
-            "alpha",
-            "beta",
-            "D",
-            LOSS,
-            step="all",
-            linear=False,
-            start=("alpha", "beta", "phi", Link("psi", ("D", "phi"), lambda seen, facts: seen["D"] + 2 * seen["phi"])),
-            requirements={"activation": ("square",), "share": (1.0,), "weight_decay": (0.0,), "momentum": (0,)},
-        )
-    },
-)
+DOC = "a layer of squares learns to add numbers mod p, frequency by frequency (he2026mechanism)"
+PAIRS = {
+    "modular.phases": pair_of(
+        "alpha",
+        "beta",
+        "D",
+        LOSS,
+        step="all",
+        linear=False,
+        start=("alpha", "beta", "phi", Link("psi", ("D", "phi"), lambda seen, facts: seen["D"] + 2 * seen["phi"])),
+        requirements={"activation": ("square",), "share": (1.0,), "weight_decay": (0.0,), "momentum": (0,)},
+    )
+}
+TASK = ReferenceTask("modular", DOC, SETTINGS, make, memory, ("two_layers",), PAIRS)

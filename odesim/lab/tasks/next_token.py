@@ -5,7 +5,7 @@ context; labels are drawn by their frequencies y. Words that are never a label a
 differences of w settle, the soft part. In the mean over labels a step is one of margin.next_token, in its clock ln(1 + eta i).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -72,6 +72,11 @@ SETTINGS = (
 )
 
 
+def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
+    """{what takes memory: number of numbers} of a training: labels that are drawn at once, logits."""
+    return {"the labels": (3 * seeds + 2) * BLOCK * values["K"], "the logits": 10 * seeds * values["K"]}
+
+
 def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Experiment:
     """The experiment. Raises ParamError: another number of words, labels whose frequencies do not sum to 1."""
     K, batch = values["K"], values["batch"]
@@ -98,17 +103,11 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     )
 
 
-TASK = ReferenceTask(
-    "next_token",
-    "attention with one query learns the next word from drawn labels (li2024mechanics)",
-    SETTINGS,
-    make,
-    lambda values, seeds, model: {"the labels": (3 * seeds + 2) * BLOCK * values["K"], "the logits": 10 * seeds * values["K"]},
-    ("column",),
-    # in the clock ln(1 + t) descent on w is not that of the task
-    described_by={
-        "margin.next_token": pair_of(
-            "loss=loss_population", "probability", "w", step="all", linear=False, start="w", requirements={"momentum": (0,)}
-        )
-    },
-)
+DOC = "attention with one query learns the next word from drawn labels (li2024mechanics)"
+# in the clock ln(1 + t) descent on w is not that of the task
+PAIRS = {
+    "margin.next_token": pair_of(
+        "loss=loss_population", "probability", "w", step="all", linear=False, start="w", requirements={"momentum": (0,)}
+    )
+}
+TASK = ReferenceTask("next_token", DOC, SETTINGS, make, memory, ("column",), PAIRS)

@@ -139,17 +139,11 @@ def above_the_least(seen: Mapping[str, Array], facts: TrainingFacts) -> Array:
 
 
 PLAIN, LAWS = {"momentum": (0,)}, {"lam": (None,), "target": (None,)}
-TASK = ReferenceTask(
-    "power_law",
-    "linear regression by one-pass SGD on power laws (paquette2024phases)",
-    SETTINGS,
-    make,
-    memory,
-    ("linear",),
-    described_by={
-        "scaling.sgd": pair_of("D", "R", linear=False, start="D", requirements={**PLAIN, **LAWS}),
-        "noise.sgd_least_squares": pair_of(
-            "delta", Link("risk", ("R",), above_the_least), step="w", linear=False, start=["delta"], requirements=PLAIN
-        ),
-    },
-)
+DOC = "linear regression by one-pass SGD on power laws (paquette2024phases)"
+PAIRS = {
+    "scaling.sgd": pair_of("D", "R", linear=False, start="D", requirements={**PLAIN, **LAWS}),
+    "noise.sgd_least_squares": pair_of(
+        "delta", Link("risk", ("R",), above_the_least), step="w", linear=False, start=["delta"], requirements=PLAIN
+    ),
+}
+TASK = ReferenceTask("power_law", DOC, SETTINGS, make, memory, ("linear",), PAIRS)

@@ -172,12 +172,5 @@ PAIRS = {
         example={"optimizer": "muon", **MATRICES},
     ),
 }  # fmt: skip
-TASK = ReferenceTask(
-    "quadratic",
-    "weights on a quadratic loss, by each of the optimizers (kingma2015adam, jordan2024muon)",
-    SETTINGS,
-    make,
-    memory,
-    ("linear",),
-    described_by=PAIRS,
-)
+DOC = "weights on a quadratic loss, by each of the optimizers (kingma2015adam, jordan2024muon)"
+TASK = ReferenceTask("quadratic", DOC, SETTINGS, make, memory, ("linear",), PAIRS)

@@ -202,19 +202,13 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     )
 
 
-TASK = ReferenceTask(
-    "reversal",
-    "facts about pairs of tokens, some trained in one direction alone, or about chains (zhu2024reversal)",
-    SETTINGS,
-    make,
-    memory,
-    ("decoder",),
-    described_by={
-        "reversal.row": pair_of(
-            *(same_quantity("loss", "loss_population", MEAN), same_quantity("p_target", doc=MEAN), same_quantity("v", doc=MEAN)),
-            linear=False,  # a step of descent moves one row, by N times the mean
-            requirements={"data": ("reversals",), "momentum": (0,)},
-        ),
-        "reversal.full": pair_of("loss=loss_population", "p", "Y", linear=False, start="Y", requirements={"momentum": (0,)}),
-    },
-)
+DOC = "facts about pairs of tokens, some trained in one direction alone, or about chains (zhu2024reversal)"
+PAIRS = {
+    "reversal.row": pair_of(
+        *(same_quantity("loss", "loss_population", MEAN), same_quantity("p_target", doc=MEAN), same_quantity("v", doc=MEAN)),
+        linear=False,  # a step of descent moves one row, by N times the mean
+        requirements={"data": ("reversals",), "momentum": (0,)},
+    ),
+    "reversal.full": pair_of("loss=loss_population", "p", "Y", linear=False, start="Y", requirements={"momentum": (0,)}),
+}
+TASK = ReferenceTask("reversal", DOC, SETTINGS, make, memory, ("decoder",), PAIRS)

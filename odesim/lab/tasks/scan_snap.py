@@ -361,29 +361,23 @@ def theory(values: Mapping[str, Any], classes: Classes) -> dict[str, dict[str, A
 
 
 DECORRELATED: Mapping[str, tuple[Any, ...]] = {**FULL_SETTINGS, "decoder": ("decorrelated",)}
-TASK = ReferenceTask(
-    "scan_snap",
-    "classes told by their distinct tokens (tian2023scan, Syn-Small and Syn-Medium), or by a given P in infinite contexts",
-    SETTINGS,
-    make,
-    memory,
-    ("yz",),
-    described_by={
-        "scan_snap.full": Pair(
-            FULL,
-            start=STARTS,
-            own_start=starts_at_random,
-            requirements={name: values for name, values in FULL_SETTINGS.items() if name != "init"},
-            other_misfits=no_shared_token,
-        ),
-        "scan_snap.full_decorrelated": Pair(FULL, requirements=DECORRELATED, example={"decoder": "decorrelated"}),
-        "scan_snap.symmetric": Pair(SYMMETRIC, requirements={**FULL_SETTINGS, "P": (None,)}, other_misfits=not_alike),
-        "scan_snap.reduced_symmetric": Pair(
-            SYMMETRIC,
-            linear=False,
-            requirements={**DECORRELATED, "P": (None,)},
-            other_misfits=not_alike,
-            example={"decoder": "decorrelated", "eta_Z": 0.01},
-        ),
-    },
-)
+DOC = "classes told by their distinct tokens (tian2023scan, Syn-Small and Syn-Medium), or by a given P in infinite contexts"
+PAIRS = {
+    "scan_snap.full": Pair(
+        FULL,
+        start=STARTS,
+        own_start=starts_at_random,
+        requirements={name: values for name, values in FULL_SETTINGS.items() if name != "init"},
+        other_misfits=no_shared_token,
+    ),
+    "scan_snap.full_decorrelated": Pair(FULL, requirements=DECORRELATED, example={"decoder": "decorrelated"}),
+    "scan_snap.symmetric": Pair(SYMMETRIC, requirements={**FULL_SETTINGS, "P": (None,)}, other_misfits=not_alike),
+    "scan_snap.reduced_symmetric": Pair(
+        SYMMETRIC,
+        linear=False,
+        requirements={**DECORRELATED, "P": (None,)},
+        other_misfits=not_alike,
+        example={"decoder": "decorrelated", "eta_Z": 0.01},
+    ),
+}
+TASK = ReferenceTask("scan_snap", DOC, SETTINGS, make, memory, ("yz",), PAIRS)

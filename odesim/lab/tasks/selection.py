@@ -138,16 +138,10 @@ def pair(kind: str, *more: str) -> Pair:
     return pair_of(*links, step="all", linear=False, start=KINDS[kind], per_seed=True, requirements=requirements, example=example)
 
 
-TASK = ReferenceTask(
-    "selection",
-    "attention selects the best tokens, and becomes their separator (tarzanagh2023maxmargin)",
-    SETTINGS,
-    make,
-    memory,
-    ("attention",),
-    described_by={
-        "margin.prompt": pair("prompt", "norm"),
-        "margin.weights": pair("weights"),
-        "margin.key_query": pair("key_query", "product"),
-    },
-)
+DOC = "attention selects the best tokens, and becomes their separator (tarzanagh2023maxmargin)"
+PAIRS = {
+    "margin.prompt": pair("prompt", "norm"),
+    "margin.weights": pair("weights"),
+    "margin.key_query": pair("key_query", "product"),
+}
+TASK = ReferenceTask("selection", DOC, SETTINGS, make, memory, ("attention",), PAIRS)

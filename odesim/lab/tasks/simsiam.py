@@ -226,35 +226,29 @@ FITS = {"predictor": ("trained",), "stop": (True,), "momentum": (0,)}
 ALONE = {**FITS, "beta": (0.0,)}
 OF_WEIGHTS: Mapping[str, Any] = {"step": "all", "start": ("W", "Wp")}
 
-TASK = ReferenceTask(
-    "simsiam",
-    "a linear network learns from two views, with a predictor (tian2021understanding)",
-    SETTINGS,
-    make,
-    memory,
-    ("linear",),
-    described_by={
-        "self_supervised.simsiam": pair_of(*ALIGNED, *MATRICES, **OF_WEIGHTS, requirements=ALONE),
-        "self_supervised.modes": pair_of(
-            *MODES, step="all", linear=False, start=MODES, requirements=ALONE, other_misfits=without_modes, example=OF_MODES
-        ),
-        "self_supervised.modes_ema": pair_of(
-            *MODES,
-            "tau",
-            step="all",
-            linear=False,
-            start=(*MODES, "tau"),
-            requirements=FITS,
-            other_misfits=lambda facts: without_modes(facts) + averaged(facts),
-            example={**OF_MODES, "beta": 0.4},
-        ),
-        "self_supervised.byol": pair_of(
-            *ALIGNED, *MATRICES, "Wa", step="all", start=("W", "Wp", "Wa"), requirements=FITS, other_misfits=averaged, example={"beta": 0.4}
-        ),
-        "self_supervised.no_stop": pair_of(*MATRICES, **OF_WEIGHTS, requirements={**ALONE, "stop": (False,)}, example={"stop": False}),
-        # a batch makes of equal singular values unequal ones, and their order is by size
-        "self_supervised.direct_pred": pair_of(
-            "w", step="all", linear=False, start="w", requirements={**ALONE, "predictor": ("set",)}, example={"predictor": "set"}
-        ),
-    },
-)
+DOC = "a linear network learns from two views, with a predictor (tian2021understanding)"
+PAIRS = {
+    "self_supervised.simsiam": pair_of(*ALIGNED, *MATRICES, **OF_WEIGHTS, requirements=ALONE),
+    "self_supervised.modes": pair_of(
+        *MODES, step="all", linear=False, start=MODES, requirements=ALONE, other_misfits=without_modes, example=OF_MODES
+    ),
+    "self_supervised.modes_ema": pair_of(
+        *MODES,
+        "tau",
+        step="all",
+        linear=False,
+        start=(*MODES, "tau"),
+        requirements=FITS,
+        other_misfits=lambda facts: without_modes(facts) + averaged(facts),
+        example={**OF_MODES, "beta": 0.4},
+    ),
+    "self_supervised.byol": pair_of(
+        *ALIGNED, *MATRICES, "Wa", step="all", start=("W", "Wp", "Wa"), requirements=FITS, other_misfits=averaged, example={"beta": 0.4}
+    ),
+    "self_supervised.no_stop": pair_of(*MATRICES, **OF_WEIGHTS, requirements={**ALONE, "stop": (False,)}, example={"stop": False}),
+    # a batch makes of equal singular values unequal ones, and their order is by size
+    "self_supervised.direct_pred": pair_of(
+        "w", step="all", linear=False, start="w", requirements={**ALONE, "predictor": ("set",)}, example={"predictor": "set"}
+    ),
+}
+TASK = ReferenceTask("simsiam", DOC, SETTINGS, make, memory, ("linear",), PAIRS)

@@ -135,16 +135,8 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     )
 
 
-TASK = ReferenceTask(
-    "single_location",
-    "attention learns which token tells the label, and what to read there (marion2025attention)",
-    SETTINGS,
-    make,
-    memory,
-    ("attention",),
-    described_by={
-        "in_context.single_location": pair_of(
-            "kappa", "nu", step="all", linear=False, start=("kappa", "nu"), requirements={"momentum": (0,)}
-        )
-    },
-)
+DOC = "attention learns which token tells the label, and what to read there (marion2025attention)"
+PAIRS = {
+    "in_context.single_location": pair_of("kappa", "nu", step="all", linear=False, start=("kappa", "nu"), requirements={"momentum": (0,)})
+}
+TASK = ReferenceTask("single_location", DOC, SETTINGS, make, memory, ("attention",), PAIRS)

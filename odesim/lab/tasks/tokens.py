@@ -165,12 +165,5 @@ PAIRS = {
     "particles.density": of_density(d=(2,)),
     "particles.sphere_density": of_density(),
 }
-TASK = ReferenceTask(
-    "tokens",
-    "tokens that go through a stack of blocks of attention, with noise (geshkovski2023mathematical)",
-    SETTINGS,
-    make,
-    memory,
-    ("blocks",),
-    described_by=PAIRS,
-)
+DOC = "tokens that go through a stack of blocks of attention, with noise (geshkovski2023mathematical)"
+TASK = ReferenceTask("tokens", DOC, SETTINGS, make, memory, ("blocks",), PAIRS)

@@ -406,15 +406,9 @@ NUMBERS = (
 )
 
 
-TASK = ReferenceTask(
-    "topics",
-    "masked words of documents of a few topics, by one layer of attention (li2023topic)",
-    SETTINGS,
-    make,
-    memory,
-    ("attention",),
-    described_by={
-        "topics.full": pair_of(*NORMS, *WEIGHTS, step="W", start=WEIGHTS, requirements=TOPIC_SETTINGS),
-        "topics.reduced": pair_of(*NUMBERS, step="W", start=NUMBERS, requirements=SYMMETRIC_START, example={"init": "symmetric"}),
-    },
-)
+DOC = "masked words of documents of a few topics, by one layer of attention (li2023topic)"
+DESCRIBED_BY = {
+    "topics.full": pair_of(*NORMS, *WEIGHTS, step="W", start=WEIGHTS, requirements=TOPIC_SETTINGS),
+    "topics.reduced": pair_of(*NUMBERS, step="W", start=NUMBERS, requirements=SYMMETRIC_START, example={"init": "symmetric"}),
+}
+TASK = ReferenceTask("topics", DOC, SETTINGS, make, memory, ("attention",), DESCRIBED_BY)

@@ -95,15 +95,9 @@ def mean_of(name: str, source: str, power: int = 1) -> Link:
 
 MEANS = (mean_of("y1", "y1"), mean_of("y2", "y2"), mean_of("sharpness", "sharpness"), mean_of("sigma2", "x", 2))
 PLAIN = {"momentum": (0,)}
-TASK = ReferenceTask(
-    "valley",
-    "gradient descent at a large step, at the edge of stability (cohen2024central)",
-    SETTINGS,
-    make,
-    lambda values, seeds, model: {"the seeds": 150 * seeds},
-    ("valley",),
-    described_by={
-        "edge.valley": pair_of(*STATES, "loss", "sharpness", linear=False, start=STATES, requirements=PLAIN, optimizers=("sgd",)),
-        "edge.central_flow": pair_of(*MEANS, linear=False, start=("y1=y1", "y2=y2"), requirements=PLAIN),
-    },
-)
+DOC = "gradient descent at a large step, at the edge of stability (cohen2024central)"
+PAIRS = {
+    "edge.valley": pair_of(*STATES, "loss", "sharpness", linear=False, start=STATES, requirements=PLAIN, optimizers=("sgd",)),
+    "edge.central_flow": pair_of(*MEANS, linear=False, start=("y1=y1", "y2=y2"), requirements=PLAIN),
+}
+TASK = ReferenceTask("valley", DOC, SETTINGS, make, lambda values, seeds, model: {"the seeds": 150 * seeds}, ("valley",), PAIRS)
