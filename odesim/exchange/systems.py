@@ -85,10 +85,14 @@ def system_to_json(system: System, defaults: Mapping[str, Any]) -> dict[str, Any
 
 def _param_to_json(p: Param, defaults: Mapping[str, Any], write: Writer) -> dict[str, Any]:
     table = callable(p.default) and not isinstance(p.default, sp.Basic)
-    default = np.asarray(defaults[p.name]).tolist() if table else (int(p.default) if isinstance(p.default, int) else float(p.default))
+    default = np.asarray(defaults[p.name]).tolist() if table else _number_of(p.default)
     symbol = {"array": write.array(p.symbol)} if p.shape else {"symbol": write.symbol(p.symbol)}
     indexes = None if p.indexes is None else write(p.indexes)
     return {**symbol, "default": default, "domain": domain_to_json(p.domain), "doc": p.doc, "indexes": indexes, "cover": p.cover}
+
+
+def _number_of(default: Any) -> float | int:
+    return int(default) if isinstance(default, int) else float(default)
 
 
 @dataclass(frozen=True)
