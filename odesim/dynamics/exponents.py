@@ -107,8 +107,9 @@ def check_smooth(system: System) -> System:
         raise ParamError(f"{system.name} has events that set states, and exponents of such runs are not computed")
     if not system.discrete and held_of(system).switches:
         raise ParamError(f"the right-hand side of {system.name} has conditions, and exponents of runs through them are not computed")
-    guards = tuple(event for event in system.events if isinstance(event, Guard))  # where a run leaves what its states assume
-    return replace(system, events=guards, invariants=(), observables={}, closed_forms=(), growth=None, display={})
+    # where a run leaves what its states assume, or is over: it has no exponents beyond
+    ends = tuple(event for event in system.events if event.terminal or isinstance(event, Guard))
+    return replace(system, events=ends, invariants=(), observables={}, closed_forms=(), growth=None, display={})
 
 
 @dataclass(frozen=True)

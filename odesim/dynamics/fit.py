@@ -29,11 +29,13 @@ from odesim.dynamics.together import Lanes, make_lanes, side_by_side
 from odesim.inputs.arguments import check_arguments, to_names
 from odesim.inputs.bind import bind
 from odesim.inputs.registry import load_model
+from odesim.ir.derive import HOLDING
 from odesim.run.solution import Solution
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.store.curves import Curves, Measured, match_columns, numbers, read_curves
 from odesim.store.export import entries
 from odesim.symbolic.assumptions import assumed_intervals
+from odesim.symbolic.layered import with_layers
 from odesim.symbolic.system import System
 
 if TYPE_CHECKING:
@@ -47,6 +49,9 @@ SAME = 1e-4
 """The relative distance in the sum of squares within which two starts came to the same fit."""
 MANY = 200
 """The most numbers that are fitted by the derivatives of each datum, which are integrated with the states: more have an adjoint."""
+BESIDE, FARTHER, OTHER = 1e-6, 10, 1e-2
+"""How far beside the end of a search derivatives are compared, how many times farther once more, and the part of themselves by which they
+are others in a corner."""
 TOGETHER = 8
 """Starts from which on they are searched from in lanes: fewer are done before the lanes are compiled, in a second or three."""
 FINE = 201
@@ -149,8 +154,9 @@ def fit(
     xarray.Dataset
         By number (free,): value, its standard error, low and high, the ends of its interval from the derivatives (t distribution, or normal
         with sigma) inside its bounds, and correlation. data, fitted and residual (time, column); curve (curve_time, column). attrs: status,
-        ok or not converged; undetermined, in words what the data do not determine, with a warning; at_bound; sum_of_squares; degrees of
-        freedom; deviation, the estimated sigma (by that given); agreed, how many starts came to this fit.
+        ok, not converged, or at a corner, such as that of Abs(p - q), where errors mean nothing and there may be better numbers;
+        undetermined, in words what the data do not determine, with a warning; at_bound; sum_of_squares; degrees of freedom; deviation, the
+        estimated sigma (by that given); agreed, how many starts came to this fit.
 
     Raises
     ------
@@ -237,7 +243,9 @@ def fit(
             RunOptions(method=about["method"], seed=seed, **tolerances),
             first,
         )
-    residuals = Residuals(run, chosen, curves, measured, sigma, adjoint, lanes)
+    parts = [*system.equations.values(), *system.initial.values(), *system.observables.values()]
+    cornered = not many and any(e.has(*HOLDING) for e in with_layers([e for e in parts if isinstance(e, sp.Expr)]))
+    residuals = Residuals(run, chosen, curves, measured, sigma, adjoint, lanes, cornered)
     fits = residuals.minima(starts)
     if not fits:
         raise ParamError(f"{system.name}: at no start of the search the observed quantities are numbers")
@@ -255,7 +263,7 @@ class Residuals:
 
     run(x, times, **more): the run with the free numbers x (p,). y, weight (time, column): the data, and one by their
     deviations; there: where they are, N in all. adjoint: derives half the sum of squares, and then nothing is derived one by one. lanes:
-    the same runs, many at a time.
+    the same runs, many at a time. cornered: whether the System has functions with corners.
     """
 
     def __init__(
@@ -267,8 +275,9 @@ class Residuals:
         sigma: Any,
         adjoint: Adjoint | None,
         lanes: Lanes | None,
+        cornered: bool,
     ) -> None:
-        self.adjoint, self.lanes = adjoint, lanes
+        self.adjoint, self.lanes, self.cornered = adjoint, lanes, cornered
         self.run, self.free, self.curves, self.measured, self.weighted = run, free, curves, measured, sigma is not None
         self.names = list(free.shapes)
         self.times, self.row = np.unique(curves.t, return_inverse=True)
@@ -314,6 +323,17 @@ class Residuals:
             return residuals[self.there], np.concatenate([np.ravel(gradient[name]) for name in self.free.shapes]) * self.free.scale(x)
         slopes = (slopes[self.row] * self.weight[..., None])[self.there]
         return residuals[self.there], slopes * self.free.scale(x)
+
+    def turn(self, u: Array) -> bool:
+        """Whether the derivatives on one side of a place u (p,) are others than on the other side, as around a corner of |p - q|.
+
+        Differences that grow with the distance are those of a curve; where that has its least value derivatives may be next to 0.
+        """
+        way = BESIDE * np.maximum(np.abs(u), 1.0) * np.random.default_rng(0).normal(size=len(u))
+        bounds = self.free.searched(self.free.low), self.free.searched(self.free.high)
+        near, far = ([self._evaluate(np.clip(u + by, *bounds))[1] for by in (-k * way, k * way)] for k in (1, FARTHER))
+        sizes, jump, wide = (np.linalg.norm(J, axis=0) for J in (near[0], near[1] - near[0], far[1] - far[0]))
+        return bool(np.any((jump > OTHER * sizes) & (jump > wide / 2)))
 
     def minima(self, starts: int) -> list[OptimizeResult]:
         """Where searches from so many starts end."""
@@ -379,7 +399,9 @@ def fit_dataset(residuals: Residuals, fits: list[OptimizeResult], fine: Array, l
     all_squares = np.sum((residuals.y * residuals.weight)[residuals.there] ** 2)
     agreed = sum(bool(s.cost <= best.cost * (1 + SAME) + 1e-14 * all_squares) for s in fits)
     at_bound = " ".join(label for label, k in zip(free.labels, best.active_mask, strict=True) if k)
-    words = {"status": "ok" if best.status > 0 else "not converged", "undetermined": undetermined, "at_bound": at_bound}
+    status = "ok" if best.status > 0 else "not converged"
+    status = "at a corner" if residuals.cornered and residuals.turn(best.x) else status
+    words = {"status": status, "undetermined": undetermined, "at_bound": at_bound}
     sums = {"sum_of_squares": squares, "degrees": degrees, "deviation": float(deviation), "level": level, "numbers": residuals.count}
     return xr.Dataset(variables, coords, {**words, **sums, "agreed": agreed, "weighted": int(residuals.weighted)})
 

@@ -23,8 +23,8 @@ COUNTED = (QUANTILES, HISTOGRAM)
 
 def time_mean(y: Array, times: Array) -> Array:
     """The mean over time (N, n) of y (N, T, n), by the trapezium rule between the times (T,)."""
-    gaps = np.diff(times)[:, None]
-    return ((y[:, 1:] + y[:, :-1]) * (gaps / 2)).sum(axis=1) / (times[-1] - times[0])
+    parts = np.diff(times)[:, None] / (times[-1] - times[0])  # not divided at last: sums of large numbers overflow
+    return ((y[:, 1:] / 2 + y[:, :-1] / 2) * parts).sum(axis=1)
 
 
 OVER_TIME: Mapping[str, Callable[[Array, Array], Array]] = {
@@ -74,7 +74,7 @@ def unit_of(values: Array, middle: float) -> float:
     """A power of 2, which changes exponents alone, near the median distance of numbers from their middle: one that ran away is one."""
     distances = np.abs(values - middle)
     apart = distances[distances > 0]
-    return float(2.0 ** np.frexp(np.median(apart) if len(apart) else abs(middle) or 1.0)[1])
+    return float(np.ldexp(1.0, min(int(np.frexp(np.median(apart) if len(apart) else abs(middle) or 1.0)[1]), 1023)))
 
 
 class ReducingLedger(FreshLedger):
@@ -82,9 +82,10 @@ class ReducingLedger(FreshLedger):
 
     Columns: states at saved times, observables at saved times, then the states and the observables of each name of OVER_TIME, all flat.
     chunk: members integrated at once; block: members of a sum. n, mean, m2, least, largest (columns,): how many numbers, their mean, the
-    sum of squares about it, and their ends. middle, unit (columns,): the median of the first block with numbers, from which the buckets go,
-    and their unit, NaN before there is one. counts (columns, 2 HALF): of the buckets. Ends and counts are those of a run whose statistics
-    need them.
+    sum of squares about it, and their ends. Mean and squares have the unit 2^exponents, in which no number so far is above 1: no square or
+    sum overflows, and usual numbers keep their bits. middle, unit (columns,): the median of the first block with numbers, from which the
+    buckets go, and their unit, NaN before there is one. counts (columns, 2 HALF): of the buckets. Ends and counts are those of a run whose
+    statistics need them.
     """
 
     def __init__(
@@ -92,7 +93,8 @@ class ReducingLedger(FreshLedger):
     ) -> None:
         super().__init__(np.full(count, UNDONE, np.int8), chunk)
         self.block, self.times, self.over_time = block, times, over_time
-        self.n, self.mean, self.m2 = np.zeros(columns), np.zeros(columns), np.zeros(columns)
+        self.n, self.mean, self.m2 = np.zeros((3, columns))
+        self.exponents = np.zeros(columns, np.int32)
         self.least, self.largest = np.full(columns, np.inf), np.full(columns, -np.inf)
         self.middle, self.unit = np.full((2, columns), np.nan)
         self.ends = not {MIN, MAX, HISTOGRAM}.isdisjoint(statistics)
@@ -115,9 +117,13 @@ class ReducingLedger(FreshLedger):
     def _add(self, rows: Array) -> None:
         """Adds a block of members (N, columns); what a member did not reach is NaN, and does not count."""
         there = np.isfinite(rows)
+        exponents = np.maximum(self.exponents, np.frexp(np.abs(rows).max(axis=0, where=there, initial=0.0))[1])
+        self.mean, self.m2 = np.ldexp(self.mean, self.exponents - exponents), np.ldexp(self.m2, 2 * (self.exponents - exponents))
+        self.exponents = exponents
+        scaled = np.where(there, rows, 0.0) * np.ldexp(1.0, -exponents)
         n = there.sum(axis=0).astype(np.float64)
-        some, origin = np.maximum(n, 1.0), np.where(there.any(axis=0), rows[np.argmax(there, axis=0), np.arange(rows.shape[1])], 0.0)
-        off = np.where(there, rows - origin, 0.0)
+        some, origin = np.maximum(n, 1.0), scaled[np.argmax(there, axis=0), np.arange(rows.shape[1])]
+        off = np.where(there, scaled - origin, 0.0)
         total = off.sum(axis=0)
         mean, m2 = origin + total / some, np.maximum((off * off).sum(axis=0) - total * total / some, 0.0)
         gap, both = mean - self.mean, np.maximum(self.n + n, 1.0)
@@ -133,15 +139,17 @@ class ReducingLedger(FreshLedger):
                 if np.isnan(self.middle[column]) and len(values):
                     self.middle[column] = np.median(values)
                     self.unit[column] = unit_of(values, self.middle[column])
-                values = (values - self.middle[column]) / self.unit[column]
+                with np.errstate(over="ignore"):  # the outermost buckets have what is far away
+                    values = values / self.unit[column] - self.middle[column] / self.unit[column]
                 self.counts[column] += np.bincount(buckets_of(values), minlength=2 * HALF).astype(np.uint32)
 
     def statistic(self, name: str) -> Array:
         """(columns,), (LEVELS, columns) of quantiles, (BINS, columns) of a histogram; NaN where no member has a number."""
         if name == MEAN:
-            return np.where(self.n > 0, self.mean, np.nan)
+            return np.where(self.n > 0, np.ldexp(self.mean, self.exponents), np.nan)
         if name == VAR:
-            return np.where(self.n > 1, self.m2 / np.maximum(self.n - 1.0, 1.0), np.nan)
+            with np.errstate(over="ignore"):  # of numbers above 1e154 it may be infinite
+                return np.where(self.n > 1, np.ldexp(self.m2 / np.maximum(self.n - 1.0, 1.0), 2 * self.exponents), np.nan)
         if name in (MIN, MAX):
             return np.where(self.n > 0, self.least if name == MIN else self.largest, np.nan)
         assert self.counts is not None
@@ -149,12 +157,13 @@ class ReducingLedger(FreshLedger):
             return np.array([np.diff(totals) for totals, _ in map(bins_of, self.counts)]).T
         found = np.array([[quantile(row, level) for row in self.counts] for level in LEVELS])
         found[np.abs(found) <= 2.0 ** -(OCTAVES // 2)] = 0.0  # the innermost buckets, where members are that are equal
-        return found * self.unit + self.middle
+        return (found + self.middle / self.unit) * self.unit
 
     def edges(self) -> Array:
         """The ends (BINS + 1, columns) of the bins of a histogram: from the least number to the largest."""
         assert self.counts is not None
-        inner = np.array([inside for _, inside in map(bins_of, self.counts)]).T * self.unit + self.middle
+        inner = np.array([inside for _, inside in map(bins_of, self.counts)]).T
+        inner = (inner + self.middle / self.unit) * self.unit
         return np.concatenate([[self.statistic(MIN)], np.maximum(inner, self.least), [self.statistic(MAX)]])
 
 

@@ -1,12 +1,15 @@
 """A run whose rows are float64, whatever the type of its system, and that of a stabilised method, which is nothing more."""
 
 from dataclasses import replace
+from math import inf
 from typing import Any, ClassVar
 
 import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.base.options import RunOptions
+from odesim.stepper.codes import Status
+from odesim.stepper.control import stages_for
 from odesim.stepper.drive import ExplicitRun
 from odesim.stepper.memory import RunState, numbers_of
 from odesim.stepper.one_implicit import STABILISED, stabilised_driver
@@ -78,3 +81,11 @@ class StabilisedRun(WideRun):
         state = StabilisedState(problem, method, save, options)
         state.join(functions)
         return state
+
+    def raw(self) -> Raw:
+        raw, step, most = super().raw(), self.state.options.step, int(self.state["MOST_STAGES"])
+        if raw.status is not Status.NON_FINITE or step is None or not most < (stages := stages_for(step * self.state["radius"])) < inf:
+            return raw
+        need = f"a step of {step:.3g} needs {stages:g} stages of {self.method.name} at t = {raw.t_last:.9g}"
+        rest = f"beside whose rounding rtol = {self.state['rtol']:.3g} has room for {most}"
+        return replace(raw, message=f"{need}, {rest}: take shorter steps, or a larger rtol")

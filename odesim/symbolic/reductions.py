@@ -459,9 +459,12 @@ def over(op: type, body: Any, *axes: tuple[Symbol, Any]) -> Expr:
                 f"over({op.__name__}, {value_text(body)}, ...): write each axis as (index, extent), such as (k, M), not {value_text(axis)}"
             )
         limits.append((k, 0, n - 1))
-    twice = [k.name for k, _, _ in limits if [j.name for j, _, _ in limits].count(k.name) > 1]
-    if twice or not limits:
-        raise SpecError(f"over({op.__name__}, {body}, ...): {f'index {twice[0]} is there twice' if twice else 'there is no axis (k, M)'}")
+    if twice := [k.name for k, _, _ in limits if [j.name for j, _, _ in limits].count(k.name) > 1]:
+        raise SpecError(f"over({op.__name__}, {body}, ...): index {twice[0]} is there twice")
+    if not limits:
+        places = (pair for x in sorted(body.atoms(Indexed), key=str) for pair in zip(x.indices, x.base.shape or (), strict=False))
+        k, n = next((pair for pair in places if is_index(pair[0])), ("k", "M"))
+        raise SpecError(f"over({op.__name__}, {body}): name each index with its extent: over({op.__name__}, {body}, ({k}, {n}))")
     return bind_indices(op if issubclass(op, MaxOver) else SumOver, body, limits)
 
 

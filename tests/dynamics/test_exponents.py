@@ -11,7 +11,7 @@ import odesim
 from odesim.base.errors import OdesimError
 from odesim.cli.app import cli
 from odesim.dynamics.exponents import kaplan_yorke
-from odesim.symbolic import IndexedBase, Map, Param, Source, System, index, sizes, table, time
+from odesim.symbolic import Event, IndexedBase, Map, Param, Source, System, index, sizes, table, time
 
 SOURCE = Source("none", "made for the tests")
 x, y, z = symbols("x y z", real=True)
@@ -100,6 +100,10 @@ WRONG = {
         "the run ends before .* left .0, inf., which its symbol assumes",
     ),
     "blow-up": (system({x: x**2}, start=1.0, span=(0.0, 3.0)), "the run ends before"),
+    "event": (
+        system({x: 1}, span=(0.0, 3.0), events=(Event("far", x - 2, 1, terminal=True),)),
+        "the run ends before .* event far at t = 1.5",
+    ),
 }
 
 

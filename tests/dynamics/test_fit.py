@@ -1,6 +1,7 @@
 """Fits: against scipy's curve_fit and linear regression by hand, how often intervals hold the truth, and what data do not determine."""
 
 import json
+import warnings
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from click.testing import CliRunner
 from scipy.optimize import curve_fit
 from scipy.stats import binom, linregress
 from scipy.stats import t as student
-from sympy import Interval, exp, oo, symbols
+from sympy import Abs, Interval, exp, oo, symbols
 
 import odesim
 from odesim.base.errors import FitWarning, OdesimError
@@ -128,6 +129,27 @@ def test_what_is_not_determined():
     assert np.isinf(found["error"].values).tolist() == [True, True, False, True]
     value = found["value"].values
     np.testing.assert_allclose([value[0] * value[1], value[2]], odesim.fit(DECAY, data, free=["k", "x"])["value"], rtol=1e-5)
+
+
+CORNERS: dict[str, Any] = {
+    "in one": (Abs(a - 0.7), "at a corner"),
+    "across two": (Abs(a - k) + (a - 2) ** 2, "at a corner"),
+    "beside one": (Abs(a - 0.2) + 3 * (a - 0.7) ** 2, "ok"),
+    "none": ((a - 0.7) ** 2, "ok"),
+}
+
+
+@pytest.mark.parametrize("name", CORNERS)
+def test_a_corner_is_said(name):
+    """No rate is below 1/2, and the data have 0.3: where the rate nearest to it is in a corner, its derivatives on both sides differ."""
+    corner, status = CORNERS[name]
+    params = (rate(a, 1.8), rate(k, 0.9)) if name == "across two" else (rate(a, 1.8),)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FitWarning)  # in the corner itself sign(0) is no slope
+        found = odesim.fit(
+            system({x: -(corner + 0.5) * x}, params, {x: 1.0}), {"t": T, "x": np.exp(-0.3 * T)}, free=[p.name for p in params]
+        )
+    assert found.attrs["status"] == status
 
 
 def test_several_starts():

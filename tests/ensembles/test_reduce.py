@@ -1,5 +1,7 @@
 """Statistics over members are those of all members held in memory."""
 
+import sys
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -63,13 +65,33 @@ def test_quantiles(rows: Any) -> None:
         assert np.all(values <= high + np.abs(high - origin) / 64 + 1e-7)
 
 
-@pytest.mark.parametrize("unit", [2.0**-80, 2.0**70])
+@pytest.mark.parametrize("unit", [2.0**-80, 2.0**70, 2.0**990])
 def test_units_change_nothing(rows: Any, unit: float) -> None:
-    """Quantiles and bins of losses of 1e-24 or of 1e21 are those of numbers of 1, to rounding: the unit is a power of 2."""
+    """Quantiles and bins of losses of 1e-24, of 1e21 or of 1e298 are those of numbers of 1, to rounding: the unit is a power of 2.
+
+    So are moments, bit for bit; variances may be infinite.
+    """
     one, other = ledger_of(rows[:, 1:], 1), ledger_of(rows[:, 1:] * unit, 1)
     for a, b in ((one.statistic("quantiles"), other.statistic("quantiles")), (one.edges(), other.edges())):
         np.testing.assert_allclose(b / unit, a, rtol=1e-12)
     assert np.array_equal(one.statistic("histogram"), other.statistic("histogram"))
+    assert np.array_equal(one.statistic("mean") * unit, other.statistic("mean"))
+    with np.errstate(over="ignore"):
+        assert np.array_equal(one.statistic("var") * unit * unit, other.statistic("var"))
+
+
+def test_sizes_from_least_to_largest() -> None:
+    """Numbers of 1e-300 to 1e308 in any order: mean and variance are those of exact fractions, whatever came first."""
+    rng = np.random.default_rng(5)
+    numbers = rng.uniform(-1.7, 1.7, (300, 3)) * 10.0 ** rng.uniform(-300, [[-200, 150, 308]], (300, 3))
+    numbers[:, 1:][np.abs(numbers[:, 1:]) < 1e100] *= 1e10
+    ledger = ledger_of(numbers, 1)
+    for column, mean, var in zip(numbers.T, ledger.statistic("mean"), ledger.statistic("var"), strict=True):
+        exact = [Fraction(float(x)) for x in column]
+        middle = sum(exact) / len(exact)
+        square = sum((x - middle) ** 2 for x in exact) / (len(exact) - 1)
+        assert mean == pytest.approx(float(middle), rel=1e-12)
+        assert var == (np.inf if square > Fraction(sys.float_info.max) else pytest.approx(float(square), rel=1e-12))
 
 
 def test_histogram(rows: Any) -> None:

@@ -120,6 +120,15 @@ def test_members_have_the_bits_of_their_runs(strict: bool) -> None:
         assert np.array_equal(members["x"].values[k], run.y["x"])
 
 
+@pytest.mark.parametrize(("dtype", "rtol", "most"), [("float64", 1e-12, 21), ("float32", 1e-6, 2)])
+def test_more_stages_than_rounding_allows_are_said(dtype: str, rtol: float, most: int) -> None:
+    """A fixed step of 1 at a rate of 1e5 needs 430 stages, more than (rtol / 10 roundings)^(1/2); with a larger rtol it has them."""
+    run = odesim.integrate(DECAY, params={"rate": 1e5}, method="rkc", step=1.0, dtype=dtype, rtol=rtol)
+    assert run.status == "non_finite" and f"needs 430 stages of rkc at t = 0, beside whose rounding rtol = {rtol:g}" in run.message
+    assert f"has room for {most}: take shorter steps, or a larger rtol" in run.message
+    assert odesim.integrate(DECAY, params={"rate": 1e5}, method="rkc", step=1.0, dtype=dtype, rtol=1.0).status == "ok"
+
+
 def test_a_gpu_has_no_such_steps() -> None:
     with pytest.raises(OdesimError, match="rkc"):
         odesim.integrate(DECAY, method="rkc", backend="cuda")

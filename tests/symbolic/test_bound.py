@@ -106,7 +106,7 @@ def test_a_bound_index_is_shown_under_its_name():
 WRONG = {
     "no pair": (lambda: over(Sum, x[k], k), r"write each axis as \(index, extent\), such as \(k, M\), not k"),
     "no index": (lambda: over(Sum, x[k], (0, M)), r"such as \(k, M\), not \(0, M\)"),
-    "no axis": (lambda: over(Sum, x[k]), "there is no axis"),
+    "no axis": (lambda: over(Sum, x[k]), r"name each index with its extent: over\(Sum, x\[k\], \(k, M\)\)"),
     "twice": (lambda: over(Sum, A[k, k], (k, M), (k, M)), "index k is there twice"),
     "no sum": (lambda: over(max, x[k], (k, M)), r"over\('max', ...\): the first argument is Sum or MaxOver"),  # type: ignore[arg-type]
     "sum": (lambda: sum(x), r"x is an array of symbols.*write over\(Sum, x\[i\], \(i, M\)\)"),

@@ -90,7 +90,11 @@ def compare_data(system: System, data: Any, request: DataRequest, **names: tuple
 
 def fit_notes(fitted: Any) -> tuple[str, ...]:
     """A sentence on a fit that did not come to an end."""
-    return ("the fit has not converged: give bounds, or another start",) if fitted is not None and fitted.attrs["status"] != "ok" else ()
+    return (
+        (f"the fit is {fitted.attrs['status']}: give bounds, or another start",)
+        if fitted is not None and fitted.attrs["status"] != "ok"
+        else ()
+    )
 
 
 def free_values(system: System, fitted: Any, fixed: Mapping[str, Any], about: Mapping[str, Any]) -> dict[str, Any]:
