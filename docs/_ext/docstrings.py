@@ -7,6 +7,7 @@ from typing import Any
 from sphinx.application import Sphinx
 
 EXAMPLES = "Examples"
+FOLDED = ("Other Parameters", "Notes")  # what few readers look for: an entry fits on a screen, and all of it is a click away
 CODE = re.compile(r"(`+)(.+?)\1")
 
 
@@ -25,18 +26,23 @@ def escape(text: str) -> str:
 
 
 def process(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
-    """Rewrites the lines of a docstring in place: a section of numpydoc is a field, its entries are a list of definitions."""
+    """Rewrites the lines of a docstring in place: a section of numpydoc is a field, or folded, its entries are a list of definitions."""
     out: list[str] = []
     inside = ""
     for line, below in zip_longest(lines, lines[1:], fillvalue=""):
         if below and not below.strip("-") and line:
             inside = line
-            out += [f":{line}:", ""]
+            out += ["", f".. dropdown:: {line}" if line in FOLDED else f":{line}:", ""]
         elif line.strip("-") or not line:
             out.append(
                 ("    " if inside else "") + (line if line.lstrip().startswith((">>>", "...")) or EXAMPLES in inside else to_markup(line))
             )
     lines[:] = out
+
+
+def without_private(app: Sphinx, what: str, name: str, thing: Any, options: Any, signature: str | None, returns: Any) -> Any:
+    """(signature, what is returned) without the arguments that begin with _; None, as it is, where there is no signature."""
+    return signature and (re.sub(r", _\w+(=[^,)]+)?", "", signature), returns)
 
 
 def process_help(app: Sphinx, context: Any, lines: list[str]) -> None:
@@ -60,6 +66,7 @@ def no_arguments(app: Sphinx, context: Any, lines: list[str]) -> None:
 def setup(app: Sphinx) -> dict[str, Any]:
     """Connects to autodoc."""
     app.connect("autodoc-process-docstring", process)
+    app.connect("autodoc-process-signature", without_private)
     for part in ("description", "options", "epilog"):
         app.connect(f"sphinx-click-process-{part}", process_help)
     app.connect("sphinx-click-process-arguments", no_arguments)

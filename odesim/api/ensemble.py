@@ -95,7 +95,7 @@ def ensemble(
 
     Parameters
     ----------
-    model, sizes, span, steps, step, rtol, atol, dtype, halvings, max_steps, stop_at, max_step, first_step, events, until_rest
+    model, sizes, span, rtol, atol, events
         As of `integrate`.
     params, initial : {name: number, nested list or array}
         Values of all members; an array with one axis more than its parameter has a row for each.
@@ -104,13 +104,37 @@ def ensemble(
     method : str
         "auto" chooses for each member: the explicit method of the tolerance, or rodas5p where stability limits the steps, or max_steps are
         too few and it gets further.
+    seed : int
+        Of all random numbers.
+    threads : int
+        The bits do not depend on it.
+    vary : {name: "uniform(a,b)", "loguniform(a,b)", "normal(m,s)" or array}
+        Random numbers for every entry, or a row for each member.
+    grid, zipped : {name: points}
+        All combinations of points; points taken together. A list, an array or a text such as "linspace(0,1,5)".
+    members : int
+        How many random ones; with a grid at each of its points.
+    out : path or URL
+        The run is stored there chunk by chunk, also at s3://bucket/run.zarr, and the Dataset reads it when used.
+    reduce : str or list of str
+        Statistics of all members in their place: "mean", "var", "min", "max", "quantiles", "histogram", at the saved times; with
+        "time_mean", "time_min", "time_max" those of what each member has over time too.
+
+    Returns
+    -------
+    xarray.Dataset
+        The states (member, time, index names), the observables of observe, status (member,), a place in attrs["status_names"], t_end,
+        steps, rejected, method.
+
+    Other Parameters
+    ----------------
+    steps, step, dtype, halvings, max_steps, stop_at, max_step, first_step, until_rest
+        As of `integrate`.
     backend : "numba" or "cuda"
         cuda: a thread of an NVIDIA GPU for each member, up to 64 states, by any adaptive method or an explicit one with a fixed step;
         several GPUs share the members.
     strict : bool
         The bits of `integrate`, on every machine.
-    seed : int
-        Of all random numbers.
     observe : str or list of str
         Observables to keep, or "all".
     max_events : int
@@ -122,19 +146,9 @@ def ensemble(
         the initial value of the state u.
     arrays : "numpy" or "cupy"
         cupy, without out, leaves the states on the first GPU.
-    threads : int
-        The bits do not depend on it.
-    vary : {name: "uniform(a,b)", "loguniform(a,b)", "normal(m,s)" or array}
-        Random numbers for every entry, or a row for each member.
-    grid, zipped : {name: points}
-        All combinations of points; points taken together. A list, an array or a text such as "linspace(0,1,5)".
-    members : int
-        How many random ones; with a grid at each of its points.
     design : "random", "sobol", "halton" or "latin"
         The others place members evenly, by scipy.stats.qmc with rng=seed, a dimension for each entry in the order of vary; with a grid the
         same ones at each of its points.
-    out : path or URL
-        The run is stored there chunk by chunk, also at s3://bucket/run.zarr, and the Dataset reads it when used.
     overwrite, resume : bool
         Replace the run at out; continue it.
     shard : (int, int)
@@ -147,15 +161,6 @@ def ensemble(
         Its workers integrate chunks and write them into out, a folder that all machines share.
     max_seconds : float
         Ends the run as Ctrl-C and SIGTERM do: the chunks that are done are kept.
-    reduce : str or list of str
-        Statistics of all members in their place: "mean", "var", "min", "max", "quantiles", "histogram", at the saved times; with
-        "time_mean", "time_min", "time_max" those of what each member has over time too.
-
-    Returns
-    -------
-    xarray.Dataset
-        The states (member, time, index names), the observables of observe, status (member,), a place in attrs["status_names"], t_end,
-        steps, rejected, method.
 
     Raises
     ------

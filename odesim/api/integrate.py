@@ -108,16 +108,26 @@ def integrate(
         Sizes that no array gives.
     span : (float, float)
         Start and end.
-    steps : int
-        Updates of a Map, whose span and saved times are whole numbers.
     save : int, "log:N" or array
-        How many times are saved, evenly or geometrically, or which; default: start and end.
+        How many times, even or geometric, or which; default: start and end.
     method : str
-        "auto" takes the cheapest by short trials: `method` of the Solution names it, attrs["auto"] the reason.
-    step : float
-        A fixed step; with noise it is needed.
+        "auto" takes the cheapest by short trials; attrs["auto"] says why.
     rtol, atol : float
         Tolerances of the error of a step; atol may be {state: number or array}, where "*" is any other state.
+    events : str or list of str
+        "NAME: EXPRESSION; terminal; direction up", beside the model's own: where the expression passes 0.
+
+    Returns
+    -------
+    Solution
+        What was computed, with status and message, also of a run that stopped early.
+
+    Other Parameters
+    ----------------
+    steps : int
+        Updates of a Map, whose span and saved times are whole numbers.
+    step : float
+        A fixed step; with noise it is needed.
     backend : "numba", "numpy" or "cuda"
         numpy is slow, for checks; cuda has explicit methods, on an NVIDIA GPU.
     dtype : "float64" or "float32"
@@ -135,8 +145,6 @@ def integrate(
         Times at which a step ends; conditions on time and states in the model are found without it.
     max_step, first_step : float
         The longest step; the one tried at the start, and where the run begins anew.
-    events : str or list of str
-        "NAME: EXPRESSION; terminal; direction up", beside the model's own: where the expression passes 0.
     until_rest : bool
         End at an event "at rest", where speed() falls below 100 rtol.
     clock : "ordinary" or "rescaled"
@@ -147,11 +155,6 @@ def integrate(
         cupy leaves y on the GPU of the backend cuda; `to_numpy()` copies it.
     progress : callable
         Called with the time.
-
-    Returns
-    -------
-    Solution
-        What was computed, with status and message, also of a run that stopped early.
 
     Raises
     ------
@@ -170,7 +173,7 @@ def integrate(
 
     Examples
     --------
-    >>> run = odesim.integrate("joma.nonlinear", params={"mu": [2.0, 1.0]}, span=(0, 4), save=41)
+    >>> run = odesim.integrate("joma.nonlinear", params={"mu": [2, 1]}, save=41)
     >>> run.status, run.y["v"].shape
     ('ok', (41, 2))
     >>> round(run.events["half way"][0]["t"], 2)

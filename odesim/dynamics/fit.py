@@ -136,18 +136,11 @@ def fit(
         Parameters, and states for their initial values; bounds are else those of the domain.
     columns : {quantity: column}
         {"I": "infected"} says which column I is in. Those that name nothing are left out, and stand in attrs["unused"].
-    time : str
-        The column of times; default: t, time or step.
     sigma : float or {quantity: number or column}
         The standard deviation of the data, where "*" is any other quantity. Without it all data weigh the same, and it is estimated from
         the residuals.
     params, initial : {name: number, nested list or array}
         The other numbers, and where the search begins.
-    starts : int
-        Places from which it is done, the first of them as given; logarithmic between positive bounds two decades apart. From 8 on the runs
-        of all searches are members of one ensemble, in lanes where the System has them.
-    level : float
-        Of the intervals.
 
     Returns
     -------
@@ -157,6 +150,16 @@ def fit(
         ok, not converged, or at a corner, such as that of Abs(p - q), where errors mean nothing and there may be better numbers;
         undetermined, in words what the data do not determine, with a warning; at_bound; sum_of_squares; degrees of freedom; deviation, the
         estimated sigma (by that given); agreed, how many starts came to this fit.
+
+    Other Parameters
+    ----------------
+    time : str
+        The column of times; default: t, time or step.
+    starts : int
+        Places from which it is done, the first of them as given; logarithmic between positive bounds two decades apart. From 8 on the runs
+        of all searches are members of one ensemble, in lanes where the System has them.
+    level : float
+        Of the intervals.
 
     Raises
     ------

@@ -71,13 +71,21 @@ def train(
         How many iterations are recorded, evenly spread; default: all, or 1001 of more.
     observe : list of str
         Costly or large observables to record at all of these, not at the end only.
+    out : path
+        A folder for the run.
+
+    Returns
+    -------
+    Trajectory
+        Observables by name, seed and iteration.
+
+    Other Parameters
+    ----------------
     dtype : "float64" or "float32"
         Of the weights.
     backend : "numpy" or "cuda"
         cuda: cupy and an NVIDIA GPU, from the same start over the same batches; only rounding differs. A run goes on where it began: resume
         with another backend is refused.
-    out : path
-        A folder for the run.
     overwrite, resume : bool
         Replace the run at out; go on with it where it stopped.
     checkpoint_every : float
@@ -90,11 +98,6 @@ def train(
         Called with (updates done, steps, losses (R,)) after each.
     client : distributed.Client
         Its workers train the seeds, each by itself.
-
-    Returns
-    -------
-    Trajectory
-        Observables by name, seed and iteration.
 
     Raises
     ------

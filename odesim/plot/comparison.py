@@ -18,7 +18,7 @@ from odesim.base.arrays import Array
 from odesim.base.errors import counted
 from odesim.plot.choice import several_panels
 from odesim.plot.labels import EndLabels, end_labels, symbol
-from odesim.plot.layout import ROW, add_panels, finish, space_ticks
+from odesim.plot.layout import LOW, ROW, add_panels, finish, space_ticks
 from odesim.plot.panels import set_loss_scale, set_value_scale
 from odesim.plot.scales import TimeAxis, make_time_axis
 from odesim.plot.style import (
@@ -27,6 +27,7 @@ from odesim.plot.style import (
     INK,
     PLAIN,
     SMALL,
+    WIDTH,
     few_log_ticks,
     few_ticks,
     inside,
@@ -108,7 +109,8 @@ def figure_of_comparison(comparison: Comparison, ax: Axes | None = None) -> Figu
         raise several_panels(list(comparison.theory))
     with project_style():
         cells = [(row, columns) for row in range(len(names)) for columns in (slice(BOTH), slice(BOTH, GRID))]
-        panels = add_panels([ROW] * len(names), cells, columns=GRID) if ax is None else [ax]
+        height, width = (LOW, 1.5 * WIDTH) if len(names) > 1 else (ROW, WIDTH)  # a page is wider than high
+        panels = add_panels([height] * len(names), cells, columns=GRID, width=width) if ax is None else [ax]
         labels, rows = list[EndLabels | None](), {row["observable"]: row for row in comparison.table()}
         for row, name in enumerate(names):
             pair, axes = make_pair(name, comparison, time_axis), panels[2 * row]

@@ -67,6 +67,9 @@ class System(Definition):
         The free indices of an expression, in the order of axes, are its dimensions; a function(t, states, derivatives, params) is in numpy.
     constraints, invariants, events, closed_forms : tuple
         Of Constraint, Invariant, Event, ClosedForm. Each table() adds the constraint that its places increase.
+
+    Other Parameters
+    ----------------
     growth : expression
         The positive rate at which the fastest component runs away, one smooth expression, for the rescaled clock ds = growth dt.
     sensitivities : {parameter or state: {state or observable: name}}

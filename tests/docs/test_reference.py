@@ -15,8 +15,8 @@ import odesim.plot
 import odesim.symbolic
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference.md").read_text()
-KINDS = ("Parameters", "Attributes", "Returns", "Raises", "Notes", "References", "Examples")
-SECTION = re.compile(r"^(\w+)\n-+\n", re.MULTILINE)
+KINDS = ("Parameters", "Attributes", "Returns", "Other Parameters", "Raises", "Notes", "References", "Examples")
+SECTION = re.compile(r"^(\w[\w ]*)\n-+\n", re.MULTILINE)
 
 
 def names() -> dict[str, Any]:
@@ -61,7 +61,8 @@ def test_sections(name: str) -> None:
     if "Attributes" in titles:
         assert sorted(entries(found["Attributes"])) == sorted(signature)
     elif not isinstance(thing, type) or not issubclass(thing, sympy.Basic):  # sympy's classes have signatures of their own
-        assert sorted(entries(found.get("Parameters", ""))) == sorted(signature)
+        explained = entries(found.get("Parameters", "")) + entries(found.get("Other Parameters", ""))
+        assert sorted(explained) == sorted(signature)
     assert isinstance(thing, type) or "Returns" in titles
 
 

@@ -1,5 +1,6 @@
 """The built site in a browser: `sphinx-build -W -j auto docs docs/_build/html`, then `pytest -m browser` (needs Chromium, chromedriver)."""
 
+import inspect
 import threading
 from collections.abc import Iterator
 from functools import partial
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import odesim
 from tests.support.chromium import SIZES, chromium, errors_of
 
 ROOT = Path(__file__).parents[2]
@@ -98,6 +100,16 @@ def test_search_finds_first(words, page, address, browser):
     browser.get(f"{address}/search.html?q={words.replace(' ', '+')}")
     found = WebDriverWait(browser, 600).until(lambda b: b.find_elements(By.CSS_SELECTOR, "#search-results>ul>li>a"))
     assert f"/howto/{page}.html" in found[0].get_attribute("href")
+
+
+def test_an_entry_fits_on_a_screen(address, browser):
+    """integrate, whose further parameters and notes are folded, yet on the page."""
+    browser.set_window_size(*SIZES["desktop"])
+    browser.get(f"{address}/reference.html")
+    entry = "document.getElementById('odesim.integrate').parentElement"
+    height, screen, words = browser.execute_script(f"return [{entry}.offsetHeight, innerHeight, {entry}.textContent]")
+    assert height < screen
+    assert all(name in words for name in inspect.signature(odesim.integrate).parameters)
 
 
 def test_formulas_are_drawn(address, browser):

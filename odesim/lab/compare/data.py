@@ -108,12 +108,12 @@ def free_values(system: System, fitted: Any, fixed: Mapping[str, Any], about: Ma
 
 
 def chosen(measured: list[Measured], observables: Sequence[str], where: str) -> list[Measured]:
-    """The columns of these quantities, or labels; all without any. Raises ParamError for another name."""
+    """The columns of these quantities, or labels, in their order; all without any. Raises ParamError for another name."""
     known = {name for m in measured for name in (m.label, m.quantity)}
     for name in observables:
         if name not in known:
             raise ParamError(no_such("observable", name, known, where))
-    return [m for m in measured if not observables or {m.label, m.quantity} & {*observables}]
+    return list(dict.fromkeys(m for name in observables for m in measured if name in (m.label, m.quantity))) or measured
 
 
 def sides_of(run: Solution, seeds: Sequence[Curves], measured: list[Measured], shapes: Mapping[str, tuple[int, ...]]) -> tuple[Side, Side]:

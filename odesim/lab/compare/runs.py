@@ -163,23 +163,26 @@ def compare(
         Of the training, as of `train`.
     map : "flow" or "discrete"
         The ODE at the clock's times (default), or gradient descent with the training's momentum on the System's own right-hand side.
-    clock : "effective" or "limit"
-        With the lag of momentum at the start, or without it.
     observables : list of str
         Those to compare; default: all in common that are recorded anyway.
-    align : list of str
-        Axes of the training to be put in the order that fits best, seed by seed.
     data : as of `fit`
         Curves of a training of your own; each of several is a seed.
-    columns, time, free, params, initial, sizes, span
-        With data, as of `fit`: what is free is fitted first, and stands in `fit` of the Comparison.
-    lr, momentum : float
-        The column of times counts steps of descent at this rate; without lr it is the System's time.
 
     Returns
     -------
     Comparison
         print() shows it, with `doubts`: why a stored integration may not be theory of a stored training.
+
+    Other Parameters
+    ----------------
+    clock : "effective" or "limit"
+        With the lag of momentum at the start, or without it.
+    align : list of str
+        Axes of the training to be put in the order that fits best, seed by seed.
+    columns, time, free, params, initial, sizes, span
+        With data, as of `fit`: what is free is fitted first, and stands in `fit` of the Comparison.
+    lr, momentum : float
+        The column of times counts steps of descent at this rate; without lr it is the System's time.
 
     Raises
     ------

@@ -43,6 +43,12 @@ def noisy(values, seed, size=0.02):
     return values + size * np.random.default_rng(seed).normal(size=np.shape(values))
 
 
+def test_observables_stand_in_their_order():
+    """What is named first comes first, whatever the order of the columns; an array and one of its entries are compared once."""
+    data = {"t": T, "v": V, "loss": LOSS}
+    assert list(odesim.compare(MODEL, data=data, params={"mu": RATES}, observables=["loss", "v[1]", "v"]).theory) == ["loss", "v"]
+
+
 @pytest.mark.first(3)
 @pytest.mark.parametrize(
     ("data", "columns", "names"),
