@@ -15,7 +15,7 @@ from sympy import Expr, Float, Indexed, S, Symbol
 
 from odesim.api.integrate import integrate
 from odesim.base.arrays import Array
-from odesim.base.datasets import register
+from odesim.base.datasets import with_accessor
 from odesim.base.errors import ParamError, no_such
 from odesim.dynamics.continuation import Curve, Point, Special, branches_at, is_near, walk
 from odesim.dynamics.field import Field, check_defaults, make_field, with_loss
@@ -320,9 +320,8 @@ def dataset(system: System, name: str, field: Field, branches: list[Branch]) -> 
         while label in data or label in ("point", "special", *(i.name for i in system.axes)):
             label += "_"
         data[label] = column
-    register()
     about = {"model": system.name, "parameter": name, "rest_branches": " ".join(n for n in field.layout.names if n != parameter)}
-    return xr.Dataset(data, attrs=about)
+    return with_accessor(xr.Dataset(data, attrs=about))
 
 
 BESIDE = 1e-4

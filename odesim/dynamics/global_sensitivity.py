@@ -15,7 +15,7 @@ from odesim.api.ensemble import ensemble
 from odesim.api.ensemble_request import choose_members, label_of
 from odesim.api.request import span_of_steps
 from odesim.base.arrays import Array
-from odesim.base.datasets import register
+from odesim.base.datasets import with_accessor
 from odesim.base.errors import ParamError, SolveError, counted, no_such, value_text
 from odesim.base.options import MAX_MEMBERS, Values
 from odesim.ensembles.design import LEAST, Random, quantiles
@@ -339,7 +339,6 @@ def dataset(
 
     data: dict[str, Any] = {name: (("quantity", "factor"), table) for name, table in tables.items()}
     data |= {name: ("quantity", row) for name, row in one.items()}
-    register()
     ranges = "; ".join(f"{part.name}={part.function}({part.a:g},{part.b:g})" for part in study.parts)
     about = {"model": study.system.name, "sensitivity": kind, "samples": samples, "runs": runs, "ranges": ranges}
-    return xr.Dataset(data, coords={"quantity": list(labels), "factor": list(study.factors)}, attrs=about)
+    return with_accessor(xr.Dataset(data, coords={"quantity": list(labels), "factor": list(study.factors)}, attrs=about))

@@ -15,7 +15,7 @@ from odesim.api.ensemble_request import choose_members
 from odesim.api.integrate import integrate
 from odesim.api.request import span_of_steps
 from odesim.base.arrays import Array
-from odesim.base.datasets import register
+from odesim.base.datasets import with_accessor
 from odesim.base.errors import ParamError, no_such
 from odesim.base.options import Values
 from odesim.dynamics.field import LOSS, MOST_STATES, Field, make_field, with_loss
@@ -274,11 +274,10 @@ def dataset(field: Field, rests: list[Rest], counts: Mapping[str, int]) -> xarra
     data["index"] = ("rest", growing if large or np.isnan(growing).any() else growing.astype(np.int64))
     data["times"] = ("rest", np.array([r.times for r in rests], np.int64))
     data["residual"] = ("rest", np.array([r.root.residual for r in rests], np.float64))
-    register()
     about = {
         "model": field.system.name,
         "discrete": int(field.system.discrete),
         "rest_states": " ".join(labels[name] for name in field.layout.names),
         **counts,
     }
-    return xr.Dataset(data, coords={"rest": np.arange(len(rests))}, attrs=about)
+    return with_accessor(xr.Dataset(data, coords={"rest": np.arange(len(rests))}, attrs=about))

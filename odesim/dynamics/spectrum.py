@@ -15,7 +15,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from odesim.api.integrate import integrate
 from odesim.api.request import span_of_steps
 from odesim.base.arrays import Array
-from odesim.base.datasets import register
+from odesim.base.datasets import with_accessor
 from odesim.base.errors import ParamError, SolveError, counted, no_such
 from odesim.dynamics.field import LOSS, MOST_STATES, Field, check_noiseless
 from odesim.dynamics.newton import fastest_first
@@ -122,9 +122,8 @@ def spectrum(
         )
     import xarray as xr
 
-    register()
     about = {"model": system.name, "method": run.method, "loss": name, "discrete": int(system.discrete), "spectrum": field.n}
-    return xr.Dataset(data, coords={"time": run.t}, attrs=about | ({"time_unit": system.time} if system.time else {}))
+    return with_accessor(xr.Dataset(data, coords={"time": run.t}, attrs=about | ({"time_unit": system.time} if system.time else {})))
 
 
 def loss_of(system: System, of: str) -> tuple[str, Any]:

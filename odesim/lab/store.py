@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.base.errors import StoreError, counted
+from odesim.base.errors import counted
 from odesim.lab.training.loop import SEED, TIME, TrainingOptions, Trajectory, axis_names
 from odesim.lab.training.task import Experiment
 from odesim.store.chunks import create_array, every_chunk_written, open_group
 from odesim.store.paths import RUN_FORMAT, RUN_MARK, RunLock, check_new_run, damage_errors, publish, temporary_path
-from odesim.store.schema import FINAL, TRAINING, check_readable_run, inspect_run
+from odesim.store.schema import FINAL, TRAINING, check_readable_run, run_of_kind
 from odesim.store.write import to_plain
 
 # of a block of rows, a chunk of each array: large enough that files are few, small enough to wait in memory until it is complete
@@ -160,9 +160,7 @@ def checkpoint_file(path: str | Path) -> Path:
 
 def training_attributes(path: str | Path) -> dict[str, Any]:
     """The attributes of the training stored at path. Raises StoreError if there is none."""
-    run = inspect_run(path)
-    if run.kind != TRAINING:
-        raise StoreError(f"{path} is an {run.kind} of {run.attributes['model']}, not a training")
+    run = run_of_kind(path, TRAINING)
     return {"backend": TrainingOptions.backend, **run.attributes}  # runs of older versions do not store it
 
 

@@ -205,7 +205,7 @@ STIFF_SOURCES = (
     "odesim.run.lane_implicit",
     "odesim.run.lane_dense",
     *(f"odesim.stepper.{name}" for name in ("step", "implicit", "statements", "readers", "lanes")),
-    *(f"odesim.ir.{name}" for name in ("scalars", "slopes", "elimination")),
+    *(f"odesim.ir.{name}" for name in ("scalars", "slopes")),
     "odesim.stepper.rosenbrock",
     *(f"odesim.stepper.rosenbrock_methods.{name}" for name in STIFF),
     CONTROL,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array, Layout
-from odesim.base.errors import ParamError, StoreError
+from odesim.base.errors import ParamError
 from odesim.base.options import NAMES
 from odesim.ensembles.design import Design, Points, Table
 from odesim.ensembles.request import Outputs
@@ -21,7 +21,7 @@ from odesim.store.chunks import create_array, write_group
 from odesim.store.guard import META
 from odesim.store.paths import RUN_FORMAT, RUN_MARK, publish, temporary_path
 from odesim.store.remote import RemotePath, upload
-from odesim.store.schema import ENSEMBLE, INITIAL, MEMBER, PARAMS, TIME, TRAINING, inspect_run
+from odesim.store.schema import ENSEMBLE, INITIAL, MEMBER, PARAMS, TIME, run_of_kind
 from odesim.store.write import to_plain
 
 POINTS = "points"
@@ -98,11 +98,7 @@ def option_digests(attributes: Mapping[str, Any]) -> dict[str, str]:
 
 def ensemble_attributes(path: str | Path) -> dict[str, Any]:
     """The attributes of the ensemble stored at path. Raises StoreError if there is none."""
-    run = inspect_run(path)
-    if run.kind != ENSEMBLE:
-        kind = f"a training of {run.attributes['task']}" if run.kind == TRAINING else f"an integration of {run.attributes['model']}"
-        raise StoreError(f"{path} is {kind}, not an ensemble")
-    return run.attributes
+    return run_of_kind(path, ENSEMBLE).attributes
 
 
 def check_same_ensemble(path: Path, identity: Mapping[str, str]) -> None:

@@ -11,7 +11,6 @@ import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.base.datasets import register
-from odesim.base.errors import StoreError
 from odesim.base.parsing import readable
 from odesim.ensembles.design import part_kinds
 from odesim.run.solution import Known, Seen, Solution, no_more_times
@@ -19,7 +18,7 @@ from odesim.stepper.occurrences import BELOW, Events
 from odesim.store.chunks import open_group
 from odesim.store.paths import damage_errors
 from odesim.store.remote import as_place
-from odesim.store.schema import ENSEMBLE, EVENTS, FINAL, INITIAL, INTEGRATION, MEMBER, PARAMS, TIME, TRAINING, inspect_run
+from odesim.store.schema import ENSEMBLE, EVENTS, FINAL, INITIAL, INTEGRATION, MEMBER, PARAMS, TIME, TRAINING, inspect_run, run_of_kind
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -103,11 +102,7 @@ def load_run(path: str | Path) -> xr.Dataset:
 
 def read_solution(path: str | Path) -> Solution:
     """The Solution stored at path, read into memory. Raises StoreError if there is none."""
-    stored = inspect_run(path)
-    if stored.kind != INTEGRATION:
-        is_training = stored.kind == TRAINING
-        what = f"a training of {stored.attributes['task']}" if is_training else f"an ensemble of {stored.attributes['model']}"
-        raise StoreError(f"{path} is {what}, not an integration; odesim.open_run reads it")
+    run_of_kind(path, INTEGRATION, "; odesim.open_run reads it")
     run = load_run(path)
     with damage_errors(path):
         return _solution(path, run)

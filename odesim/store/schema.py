@@ -352,6 +352,15 @@ def _is_folder(path: Path) -> bool:
         raise StoreError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
 
 
+def run_of_kind(path: str | Path, kind: str, more: str = "") -> StoredRun:
+    """The run at path. Raises StoreError if there is none, or it is of another kind. more: the end of that sentence."""
+    run = inspect_run(path)
+    if run.kind != kind:
+        what = f"a training of {run.attributes['task']}" if run.kind == TRAINING else f"an {run.kind} of {run.attributes['model']}"
+        raise StoreError(f"{path} is {what}, not {'a' if kind == TRAINING else 'an'} {kind}{more}")
+    return run
+
+
 def check_readable_run(path: str | Path) -> Path:
     """path, if it holds a run that can be read. Raises StoreError."""
     return inspect_run(path).path

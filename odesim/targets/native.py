@@ -40,12 +40,8 @@ def _addresses(name: str, text: str, stem: str, names: tuple[str, ...]) -> tuple
         begun = time.monotonic()
         try:
             code = _build(text, stem, names)
-        except (
-            AttributeError,
-            CodegenError,
-            RuntimeError,
-            TypeError,
-        ):  # the text has what the front end lacks or calls another library, or this version of llvmlite differs inside
+        except (AttributeError, CodegenError, RuntimeError, TypeError):
+            # the text has what the front end lacks or calls another library, or this version of llvmlite differs inside
             from odesim.runtime.by_numba import address
 
             module = load_module(text, stem)
