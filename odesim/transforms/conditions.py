@@ -1,12 +1,14 @@
 """Conditions in forms that a run can follow: where they rest at 0, jump at a pole or a cut, or an event's function jumps."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import count, permutations, product
 from typing import Any
 
 import sympy as sp
 from sympy import Expr, Indexed
 
+from odesim.ir.derive import directional_derivative
+from odesim.symbolic.indices import time
 from odesim.symbolic.layered import layers_in, names_read
 from odesim.symbolic.reductions import REDUCTIONS, MaxOver, plain_condition, rebuilt
 from odesim.transforms.jumps import COMPARISONS, may_jump
@@ -216,10 +218,28 @@ def signed(e: Expr, states: Iterable[str]) -> Expr:
     conditions = [c for p in flat.atoms(sp.Piecewise) for _, condition in p.args for c in condition.atoms(*LESS, *MORE)]
     if not any(may_jump(flat, "sign", c.lhs - c.rhs) for c in conditions):
         return e
+    sides = {c: sp.Dummy(real=True) for c in conditions if not names_read(c) & set(states)}
     try:
-        return _of_sign(flat)
+        form = _of_sign(_put(flat, {c: side > 0 for c, side in sides.items()}))
     except _UnsignedError:
         return e
+    return _put(form, {side: _side(c) for c, side in sides.items()})
+
+
+def _put(e: Any, values: Mapping[Any, Any]) -> Any:
+    if e in values or not e.args or isinstance(e, Indexed):
+        return values.get(e, e)
+    return rebuilt(e, tuple(_put(a, values) for a in e.args))
+
+
+# A run stops exactly where a condition on time changes. A distance of 0 would be a zero of the event's function there, also between two
+# positive branches: so it has the sign that it is about to get. Without the time a condition has no distance that means anything.
+def _side(c: Any) -> Expr:
+    """A function that is positive where a condition that reads no states holds, and negative elsewhere."""
+    g = c.lhs - c.rhs if isinstance(c, MORE) else c.rhs - c.lhs
+    if str(time) not in names_read(c):
+        return _choice(c, sp.S.One, sp.S.NegativeOne)
+    return _choice(sp.Ne(g, 0), g, TINY * directional_derivative(g, {str(time): lambda _: sp.S.One}))
 
 
 def _stepless(e: Any) -> Any:

@@ -11,7 +11,7 @@ import odesim
 from odesim.symbolic import Event, IndexedBase, Param, Source, System, index, sizes
 from odesim.symbolic import time as t
 
-k, n, a, b = sp.symbols("k n a b", real=True)
+k, n, a, b, c = sp.symbols("k n a b c", real=True)
 REALS = sp.Interval(-sp.oo, sp.oo)
 HALF = sp.Rational(1, 2)
 FORMS: dict[str, Any] = {
@@ -24,6 +24,7 @@ FORMS: dict[str, Any] = {
     "time": Piecewise((k, And(t > a, t < b)), (-1, True)),
     "not": Piecewise((-1, sp.Not(And(2 * k > 2 * a, k - b < 0), evaluate=False)), (1, True)),
     "expressions": Piecewise((k - a + 1, And(k > a, k < b)), (-sp.exp(-k), True)),
+    "a parameter on its bound": Piecewise((Piecewise((1, (k > a) & (k < b)), (-1, True)), c >= 1), (-1, True)),
     "smooth": Min(k - a, b - k),
     "scaled": 7 * Piecewise((1, And(k > a, k < b)), (-1, True)) + 2,
 }
@@ -36,7 +37,7 @@ def model(expr: Any, direction: int = 0, **more: Any) -> System:
         source=Source("own", "test"),
         axes={},
         equations={k: 1, n: 0},
-        params=(Param(a, 4.5, REALS, ""), Param(b, 5.1, REALS, "")),
+        params=(Param(a, 4.5, REALS, ""), Param(b, 5.1, REALS, ""), Param(c, 1.0, REALS, "")),
         initial={k: 0, n: 0},
         events=(Event("in", expr, direction, **more),),
         span=(0.0, 100.0),
@@ -86,6 +87,28 @@ def test_what_is_not_defined_elsewhere() -> None:
     for j, c in enumerate((3.3, 5.25, 8.0)):
         times = [event["t"] for event in found if event["index"] == (j,)]
         assert times == pytest.approx([(c + np.exp(-10)) / (1 + j), (c + 1) / (1 + j)], abs=1e-8)
+
+
+@pytest.mark.parametrize("options", [{"backend": "numpy"}, {"method": "rk4", "step": 0.25}], ids=str)
+@pytest.mark.parametrize("condition", [t > a, t >= a, sp.Lt(a, t), b >= a], ids=str)
+def test_where_a_run_stops(condition: Any, options: dict[str, Any]) -> None:
+    """f = 1 - y/5 + level from t = a on, f = y/2 + start before: y is positive, and f passes 0 at a only where start and level say so."""
+    B = sp.Symbol("B", nonnegative=True)
+    start, level = sp.symbols("start level", real=True)
+    f = Piecewise((1 - B / 5 + level, condition), (B / 2 + start, True))
+    own = System(
+        name="own", source=Source("own", "test"), axes={}, equations={B: Piecewise((1, condition), (0, True)) - B / 5}, span=(0.0, 12.0),
+        initial={B: 1.0}, params=tuple(Param(s, v, REALS, "") for s, v in ((a, 6.0), (b, 6.0), (start, 0.0), (level, 0.0))),
+        events=(Event("any", f), Event("up", f, 1), Event("down", f, -1)),
+    )  # fmt: skip
+    for start_value, level_value in ((0, 0), (0, -9), (-9, 0), (-9, -9)):
+        run = odesim.integrate(own, params={"start": start_value, "level": level_value}, **options)
+        way = 0 if condition == (b >= a) else level_value - start_value
+        assert run.status == "ok" and {name: np.round([e["t"] for e in run.events[name]], 9).tolist() for name in run.events} == {
+            "any": [6.0] if way else [],
+            "up": [6.0] if way > 0 else [],
+            "down": [6.0] if way < 0 else [],
+        }
 
 
 def test_continuous_ones_stay() -> None:
