@@ -111,7 +111,7 @@ def integrate(
     save : int, "log:N" or array
         How many times, even or geometric, or which; default: start and end.
     method : str
-        "auto" takes the cheapest by short trials; attrs["auto"] says why.
+        "auto" takes the cheapest for the whole run by short trials; attrs["auto"] says why.
     rtol, atol : float
         Tolerances of the error of a step; atol may be {state: number or array}, where "*" is any other state.
     events : str or list of str

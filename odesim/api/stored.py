@@ -21,7 +21,7 @@ from odesim.run.auto import STIFF
 from odesim.run.choose import make_engine, members_at_once
 from odesim.run.chunks import Execution, open_chunks, run_chunks
 from odesim.stepper.codes import UNDONE, Status
-from odesim.stepper.rosenbrock_methods import ROSENBROCK
+from odesim.stepper.methods import METHODS
 from odesim.store.ensemble import EnsembleStore, lost_sentence
 from odesim.store.manifest import check_same_ensemble, create_ensemble, ensemble_attributes
 from odesim.store.paths import Destination, RunLock, check_new_run, is_taken
@@ -71,8 +71,8 @@ class EnsembleRun:
         return dict(sorted(counts.items(), key=lambda item: -item[1]))
 
     def may_be_stiff(self, status: str) -> bool:
-        """Whether some members with this status have not been tried with a stiff method, which auto tries after max_steps steps."""
-        explicit = any(name not in ROSENBROCK for name in self.methods.get(status, {}))
+        """Whether an explicit method alone was tried on some members with this status: auto tries a stiff one after max_steps steps."""
+        explicit = any(name in METHODS for name in self.methods.get(status, {}))
         return explicit and not (self.method == "auto" and status == Status.MAX_STEPS and STIFF in self.auto)
 
     @property
@@ -197,18 +197,20 @@ def resume(
     *,
     retry_failed: bool = False,
     method: str | None = None,
+    max_steps: int | None = None,
     model: str | PathLike[str] | None = None,
     execution: Execution | None = None,
 ) -> EnsembleRun:
     """Continues the ensemble at path, here or on a cluster; a finished one stays as it is. Raises an OdesimError.
 
-    retry_failed: members that failed are integrated again, by another method where one is given. model: the file of the model,
-    where it was one; it must have the sha256 that the run stores.
+    retry_failed: members that failed are integrated again, by another method and with other max_steps where these are given. model: the
+    file of the model, where it was one; it must have the sha256 that the run stores.
     """
     execution = execution or Execution()
     check_count("threads", execution.threads)
-    if method is not None and not retry_failed:
-        raise ParamError("--method is for members that failed: --retry-failed --method NAME")
+    changes = {name: value for name, value in (("method", method), ("max_steps", max_steps)) if value is not None}
+    for flag in (f"--{name.replace('_', '-')}" for name in changes if not retry_failed):
+        raise ParamError(f"{flag} is for members that failed: --retry-failed {flag}")
     lock = RunLock()
     try:
         ensemble_attributes(path)
@@ -225,13 +227,9 @@ def resume(
         travels = carried_model(request.system, given_origin(store.attributes, model)) if execution.cluster else None
         retried = 0
         if retry_failed:
-            changed = {}
-            if method is not None:
-                request_again = make_ensemble_request(
-                    request.system, members, replace(options_of(store.attributes), method=method), **outputs_of(store.attributes)
-                )
-                changed = {"method": request_again.options.method}
-            retried = store.retry(changed, SUCCESSES)
+            options = replace(options_of(store.attributes), **changes)
+            checked = make_ensemble_request(request.system, members, options, **outputs_of(store.attributes)).options
+            retried = store.retry({name: getattr(checked, name) for name in changes}, SUCCESSES)
         return integrate_stored(store, members, engine, execution, retried=retried, model=travels)
     except (DeviceError, ClusterError) as error:
         raise with_stored_count(error, path) from error

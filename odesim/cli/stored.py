@@ -118,7 +118,8 @@ def status_rows(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
 @click.option("--retry-failed", is_flag=True, help="Ensemble: integrate failed members again.")
 @click.option("--method", metavar="NAME", help="Method for --retry-failed.")
 @options(
-    "threads max_seconds model cluster fail_fast as_json quiet",
+    "max_steps threads max_seconds model cluster fail_fast as_json quiet",
+    max_steps={"help": "Steps for --retry-failed."},
     threads=THREADS,
     fail_fast={"help": "Ensemble: stop after the first chunk in which a member failed."},
 )

@@ -14,7 +14,7 @@ import numpy as np
 
 from odesim.base.arrays import Array, array_namespace
 from odesim.base.errors import SolveError, counted, no_such
-from odesim.run.auto import PILOT, explicit_name, integrate_auto, looks_between
+from odesim.run.auto import ENDED, PILOT, STIFF, explicit_name, integrate_auto, looks_between, sentence
 from odesim.stepper.codes import Status
 from odesim.stepper.drive import ExplicitRun, NoisyRun
 from odesim.stepper.laws import with_broken
@@ -43,15 +43,20 @@ def integrate_switched(problem: Problem, *, method: str, save: Array | None, **o
         return Segments(problem, grid, method, options).advance()
     explicit = explicit_name(options.get("rtol", 1e-6), options.get("step"), between=looks_between(problem, grid))
     run = Segments(problem, grid, "auto", {**options, "explicit": explicit, "until": problem.t1})
-    raw = run.advance()
-    if run.stiff and run.method == "auto":  # found in a later segment: a run has one method
-        return replace(Segments(problem, grid, run.stiff, options).advance(), auto=f"{run.stiff}: {run.why}")
-    steps = f"done in {counted(raw.stats['steps'], 'step')}"
-    return replace(raw, auto=f"{raw.method}: {run.why or steps}")
+    raw, why = run.advance(), run.why
+    if run.late:  # a run has one method, by whose name it can be repeated, as `Solution.at` does
+        stiff = Segments(problem, grid, STIFF, options).advance()
+        since = f"from t = {run.t:.4g} on"
+        if stiff.status in ENDED:
+            raw, why = stiff, f"{since} {why}"
+        else:
+            raw = Segments(problem, grid, explicit, options).advance()
+            why = f"stability limits them {since}, but {STIFF} ends early ({stiff.status})"
+    return replace(raw, auto="; ".join(filter(None, (f"{raw.method}: {sentence(raw)}", why))))
 
 
 class Segments:
-    """The segments of one run. stiff, why: a stiff method that `auto` chose in one of them, and its reason."""
+    """The segments of one run. why: how `auto` compares methods; late: whether a segment after the first is stiff, before which it ends."""
 
     def __init__(self, problem: Problem, save: Array, method: str, options: dict[str, Any]) -> None:
         assert problem.switches is not None
@@ -70,7 +75,7 @@ class Segments:
         self.events: dict[str, list[Events]] = {event.name: [] for event in problem.events[: self.own_events]}
         self.stats: dict[str, float] = dict.fromkeys(COUNTS[:3], 0) | dict.fromkeys(COUNTS[3:], 0.0)
         self.last = Raw(np.empty(0), self.y[None][:0], {}, Status.INTERRUPTED, "", self.t, self.y, options.get("explicit", method))
-        self.stiff = self.why = ""
+        self.why, self.late = "", False
         self._run: ExplicitRun | None = None
         self._changes: dict[tuple[int, int], deque[float]] = {}
 
@@ -79,7 +84,7 @@ class Segments:
         try:
             status, message = self._advance()
         except KeyboardInterrupt:  # between two segments: within one it ends the run of that
-            status, message = Status.INTERRUPTED, f"interrupted at t = {self.t:.9g}; the part before it is kept"
+            status, message = self._interrupted()
         times, rows = self.save[: self.saved], self.rows[0] if len(self.rows) == 1 else self._joined()
         if status is Status.OK:
             message = f"reached t = {self.t:.9g} in {counted(self.stats['steps'], 'step')}"
@@ -105,6 +110,8 @@ class Segments:
         while not why:
             begun = self.t
             raw = self._segment(self.ends[k])
+            if raw is None:
+                return self._interrupted()
             ended = [crossed_at(raw, event.name, event.shape) if event.terminal else [] for event in self.problem.events]
             if raw.status not in (Status.OK, Status.EVENT) or (any(ended[: self.own_events]) and resets is None):
                 if resets is not None and raw.status is Status.STEP_TOO_SMALL and self._brief(begun) and self.reset >= 0:
@@ -116,12 +123,6 @@ class Segments:
             happened = self._collect(raw, part)
             if self.t >= self.problem.t1:
                 return self._reset(happened, raw, part >= 0) or (Status.OK, "")
-            if raw.method in ROSENBROCK and self.method == "auto":
-                self.stiff, self.why = raw.method, raw.auto.partition(": ")[2]
-                if k > 0 or len(self.rows) > 1:
-                    return Status.INTERRUPTED, ""  # done again by that method
-                self.method = raw.method
-                del self.options["explicit"], self.options["until"]
             k += self.t >= self.ends[k]
             if self._tried() >= self.most:
                 what = f"allow more steps, {fewer_steps(self.options.get('step'))}"
@@ -135,6 +136,9 @@ class Segments:
             if not why and (ended_here := self._reset(happened, raw, part >= 0)):
                 return ended_here
         return Status.SLIDING, why
+
+    def _interrupted(self) -> tuple[Status, str]:
+        return Status.INTERRUPTED, f"interrupted at t = {self.t:.9g}; the part before it is kept"
 
     def _collect(self, raw: Raw, part: int) -> "tuple[Array, Array, Point] | None":
         """The events (1, columns) that happen and those that are recorded where a segment has ended; None where no function is 0."""
@@ -229,8 +233,8 @@ class Segments:
         none = {name: Events(np.empty(0)) for name in self.last.events}
         return replace(self.last, events=none, status=Status.OK, t_last=end, y_last=self.y)
 
-    def _segment(self, end: float) -> Raw:
-        """Integrates to `end`, or to whatever stops the run before it."""
+    def _segment(self, end: float) -> Raw | None:
+        """Integrates to `end`, or to whatever stops the run before it; None where `auto` took a stiff method, but not from the start."""
         if self._near(end) and self.rows:
             return self._hop(end)
         later = np.searchsorted(self.save, end, side="right")
@@ -239,6 +243,13 @@ class Segments:
         options = {**self.options, "max_steps": self.most - self._tried(), "progress": self._share(end)}
         save = self.save[self.saved : later]
         raw = self._explicit(part, save, options) or integrate_problem(part, method=self.method, save=save, **options)
+        self.why = raw.auto.partition("; ")[2] or self.why
+        if self.method == "auto" and raw.method in ROSENBROCK:
+            if self.rows:
+                self.late = raw.status is not Status.INTERRUPTED
+                return None
+            self.method = raw.method
+            del self.options["explicit"], self.options["until"]
         reached = int(np.searchsorted(self.save[self.saved : later], raw.t_last, side="right"))
         self.rows.append(raw.y[:reached])
         self.saved += reached

@@ -16,8 +16,9 @@ import pytest
 
 import odesim
 from odesim.api.rerun import rerun_ensemble as rerun
-from odesim.api.stored import resume, stored_run
+from odesim.api.stored import EnsembleRun, resume, stored_run
 from odesim.base.errors import ModelError, ParamError, StoreError
+from odesim.ensembles.ledger import Tally
 from odesim.run import chunks as chunks_module
 from odesim.run.chunks import Execution
 from odesim.stepper.codes import STATUSES, UNDONE
@@ -208,6 +209,26 @@ def test_failed_members_are_tried_again(small_chunks, tmp_path):
         np.testing.assert_array_equal(second[name][~bad], first[name][~bad])
         np.testing.assert_array_equal(second[name][bad], other[name][bad])
     assert rerun(out).same
+
+
+def test_failed_members_may_take_more_steps(small_chunks, tmp_path):
+    """max_steps of a later attempt is for the members that failed, which then are those of a run that had so many; a rerun knows it."""
+    out = tmp_path / "run.zarr"
+    limited: dict[str, Any] = {"method": "tsit5", "rtol": 1e-8, "atol": 1e-8}
+    odesim.ensemble(MODEL, out=out, **RUN, **limited, max_steps=22)
+    with pytest.raises(ParamError, match="--max-steps is for members that failed: --retry-failed --max-steps"):
+        resume(out, max_steps=1000)
+    found = resume(out, retry_failed=True, max_steps=1000)
+    assert 0 < found.retried < COUNT and found.status == "ok"
+    same(odesim.open_run(out), memory(**limited))
+    assert rerun(out).same
+
+
+def test_who_may_be_stiff():
+    """rodas5p is advised where an explicit method was tried alone, and neither for those that a stabilised or a stiff one gave up."""
+    tried = {"tsit5": True, "rkc": False, "rodas4": False, "em": False}
+    runs = {name: EnsembleRun(None, MODEL, name, False, Tally(3, 3), methods={"max_steps": {name: 3}}) for name in tried}
+    assert {name: run.may_be_stiff("max_steps") for name, run in runs.items()} == tried
 
 
 @pytest.mark.slow

@@ -6,13 +6,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sympy import Interval, Piecewise, cos, oo, sqrt, symbols
 
-from odesim.run.auto import PILOT, explicit_name, spectral_radius
+import odesim
+from odesim.run.auto import PILOT, explicit_name, held, spectral_radius
 from odesim.run.integrate import integrate_problem
 from odesim.stepper.codes import Status
+from odesim.stepper.drive import ExplicitRun
 from odesim.stepper.methods import METHODS
 from odesim.stepper.problem import Costs, Problem
+from odesim.stepper.rosenbrock_run import RosenbrockRun
 from odesim.stepper.tableau import stable_up_to
+from odesim.symbolic import Event, Param, Source, System, time
+from tests.support.problems import problem
 from tests.support.stiff_problems import logistic, robertson, stiff, van_der_pol
 
 COSTS = Costs(lambda: 500.0, lambda: 0.0, lambda stages: 2e4)  # of a compiled right-hand side, and of a stiff step in lanes
@@ -101,6 +107,68 @@ def test_a_short_rest_is_not_worth_a_trial(t1: float, tried: bool) -> None:
     assert tried or PILOT < plain.stats["steps"] + plain.stats["rejected"] < 1.5 * PILOT
 
 
+y, z, rate = symbols("y z rate")
+LATE = {
+    "never": Piecewise((2, time < 1), (1, True)),
+    "first": Piecewise((rate, time < 1), (1, True)),
+    "middle": Piecewise((1, time < 1), (rate, time < 2), (1, True)),
+    "last": Piecewise((1, time < 1), (rate, True)),
+    "to an event": Piecewise((1, time < 1), (rate, True)),
+}
+
+
+def late(case: str, slope: Any = 0) -> System:
+    """y' = -k (y - cos t) with a rate k that is large in one segment, and z' = 1 + slope."""
+    return System(
+        name="late",
+        source=Source("own", "test"),
+        axes={},
+        equations={y: -LATE[case] * (y - cos(time)), z: 1 + slope},
+        params=(Param(rate, 1e4, Interval(0, oo), "rate"),),
+        initial={y: 0.0, z: 0.0},
+        span=(0.0, 3.0),
+        events=(Event("there", z - 2.5, 1, True),) if case == "to an event" else (),
+    )
+
+
+@pytest.mark.parametrize("case", LATE)
+def test_one_method_whichever_segment_is_stiff(case: str) -> None:
+    """The run is that of the method that it names: its bits, its counts, its states between the steps. The reason says since when."""
+    run = odesim.integrate(late(case), backend="numpy", save=7)
+    named = odesim.integrate(late(case), backend="numpy", save=7, method=run.method)
+    assert run.method == ("tsit5" if case == "never" else "rodas5p") and named.ok and run.status == named.status
+    for other in (named, odesim.integrate(late(case), backend="numpy", save=7)):
+        assert all(np.array_equal(run.y[name], other.y[name]) for name in "yz") and run.t_end == other.t_end
+        assert all(run.stats[n] == other.stats[n] for n in ("steps", "rejected", "rhs_calls"))
+    assert run.at(2.75 if case != "to an event" else 2.25)["y"] == named.at(2.75 if case != "to an event" else 2.25)["y"]
+    assert run.attrs["auto"].startswith(f"{run.method}: done in {run.stats['steps']:.0f} steps")
+    assert ("from t = 1 on tsit5 came to" in run.attrs["auto"]) is (case not in ("never", "first"))
+
+
+def test_a_stiff_method_that_cannot_do_the_segments_before() -> None:
+    """sqrt(z) has no derivative at the start, where a later segment is stiff: the explicit method does all, and the reason says why."""
+    system = late("last", sqrt(z))
+    run, named = (odesim.integrate(system, backend="numpy", method=m) for m in ("auto", "tsit5"))
+    assert not odesim.integrate(system, backend="numpy", method="rodas5p").ok
+    assert run.ok and run.method == "tsit5" and "from t = 1 on, but rodas5p ends early" in run.attrs["auto"]
+    assert np.array_equal(run.y["y"], named.y["y"]) and run.stats["steps"] == named.stats["steps"]
+
+
+def test_interrupt_in_a_stiff_segment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C while rodas5p tries a later segment: what the explicit method did before it is kept, under its name."""
+    advance = RosenbrockRun.advance
+
+    def stopped(run: RosenbrockRun, most: float = np.inf) -> bool:
+        run.stop()
+        return advance(run, most)
+
+    monkeypatch.setattr(RosenbrockRun, "advance", stopped)
+    run = odesim.integrate(late("last"), backend="numpy")
+    assert (run.status, run.method, run.t_end) == ("interrupted", "tsit5", 1.0) and "interrupted at t = 1;" in run.message
+    monkeypatch.undo()
+    assert run.y_end["y"] == odesim.integrate(late("last"), backend="numpy", method="tsit5", span=(0.0, 1.0)).y_end["y"]
+
+
 @pytest.mark.parametrize(
     ("rtol", "step", "end", "between"),
     [(1e-6, None, "tsit5", "tsit5"), (1e-8, None, "dop853", "tsit5"), (1e-10, None, "dop853", "vern7"), (1e-12, 0.1, "tsit5", "tsit5")],
@@ -119,6 +187,22 @@ def test_spectral_radius() -> None:
         out[:] = A @ y
 
     assert spectral_radius(rhs, 0.0, np.linspace(1, 2, 6), 1e-3) == pytest.approx(3000, rel=0.05)
+
+
+@pytest.mark.parametrize("method", ["tsit5", "vern7", "dop853"])
+@pytest.mark.parametrize("shape", [(60,), (24, 24), (50, 50), (55, 55), (60, 60), (60, 30), (13, 13, 13)])
+def test_stability_is_seen_on_grids(shape: tuple[int, ...], method: str) -> None:
+    """Diffusion with ends held at 0, whatever the lengths of the axes are: the first look says that stability holds the steps."""
+    inner = (slice(1, -1),) * len(shape)
+
+    def right(t: float, y: Any) -> Any:
+        u = np.pad(y.reshape(shape), 1)
+        return 50.0**2 * sum(np.roll(u, s, k)[inner] - u[inner] for k in range(len(shape)) for s in (1, -1)).ravel()
+
+    start = np.exp(-sum(x**2 for x in np.meshgrid(*[np.linspace(-4, 4, N) for N in shape], indexing="ij")))
+    p = problem(right, start.ravel(), 1e3)
+    run = ExplicitRun(p, METHODS[method], rtol=1e-4)
+    assert not run.advance(PILOT) and held(p, run)
 
 
 @pytest.mark.parametrize("size", [1e-3, 1.0, 1e6])

@@ -97,6 +97,19 @@ def test_compiled_rules_decide_as_python_does(name: str) -> None:
         assert repr((compiled(*arguments), arguments)) == repr((FUNCTIONS[name](*others), others))
 
 
+@pytest.mark.parametrize("periodic", [False, True])
+def test_the_direction_has_all_frequencies_of_a_grid(periodic: bool) -> None:
+    """The third product with a Laplacian of N x N cells grows as from equal parts of all modes, within a tenth: moments of the spectrum."""
+    for N in range(6, 121):
+        s = np.sin(np.arange(N) * np.pi / N if periodic else np.arange(1, N + 1) * np.pi / (2 * N + 2)) ** 2
+        spectrum = s[:, None] + s
+        v = np.array([control.slant(i) for i in range(N * N)]).reshape(N, N)
+        for _ in range(3):
+            before, u = v, np.pad(v, 1, mode="wrap" if periodic else "constant")
+            v = v - (u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2]) / 4
+        assert np.linalg.norm(v) / np.linalg.norm(before) == pytest.approx(np.sqrt(np.sum(spectrum**6) / np.sum(spectrum**4)), rel=0.1)
+
+
 ERRORS = st.one_of(st.floats(1e-14, 1e6), st.sampled_from([0.0, 1.0, float("nan"), float("inf")]))
 
 
