@@ -209,8 +209,9 @@ def resume(
     execution = execution or Execution()
     check_count("threads", execution.threads)
     changes = {name: value for name, value in (("method", method), ("max_steps", max_steps)) if value is not None}
-    for flag in (f"--{name.replace('_', '-')}" for name in changes if not retry_failed):
-        raise ParamError(f"{flag} is for members that failed: --retry-failed {flag}")
+    if changes and not retry_failed:
+        flags = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in changes.items())
+        raise ParamError(f"{flags} is for members that failed: --retry-failed {flags}")
     lock = RunLock()
     try:
         ensemble_attributes(path)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from odesim.base.backends import RUN
+from odesim.base.backends import ENSEMBLE, RUN
 from odesim.base.errors import ParamError, StoreError
 from odesim.base.options import Work
 from odesim.base.signals import time_limit
@@ -119,7 +119,8 @@ def status_rows(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
 @click.option("--method", metavar="NAME", help="Method for --retry-failed.")
 @options(
     "max_steps threads max_seconds model cluster fail_fast as_json quiet",
-    max_steps={"help": "Steps for --retry-failed."},
+    ENSEMBLE,
+    max_steps={"help": "The most steps of a member for --retry-failed."},
     threads=THREADS,
     fail_fast={"help": "Ensemble: stop after the first chunk in which a member failed."},
 )

@@ -216,7 +216,7 @@ def test_failed_members_may_take_more_steps(small_chunks, tmp_path):
     out = tmp_path / "run.zarr"
     limited: dict[str, Any] = {"method": "tsit5", "rtol": 1e-8, "atol": 1e-8}
     odesim.ensemble(MODEL, out=out, **RUN, **limited, max_steps=22)
-    with pytest.raises(ParamError, match="--max-steps is for members that failed: --retry-failed --max-steps"):
+    with pytest.raises(ParamError, match="--max-steps 1000 is for members that failed: --retry-failed --max-steps 1000"):
         resume(out, max_steps=1000)
     found = resume(out, retry_failed=True, max_steps=1000)
     assert 0 < found.retried < COUNT and found.status == "ok"
