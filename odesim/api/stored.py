@@ -208,7 +208,7 @@ def resume(
     """
     execution = execution or Execution()
     check_count("threads", execution.threads)
-    changes = {name: value for name, value in (("method", method), ("max_steps", max_steps)) if value is not None}
+    changes: dict[str, Any] = {name: value for name, value in (("method", method), ("max_steps", max_steps)) if value is not None}
     if changes and not retry_failed:
         flags = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in changes.items())
         raise ParamError(f"{flags} is for members that failed: --retry-failed {flags}")

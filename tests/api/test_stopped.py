@@ -227,7 +227,7 @@ def test_failed_members_may_take_more_steps(small_chunks, tmp_path):
 def test_who_may_be_stiff():
     """rodas5p is advised where an explicit method was tried alone, and neither for those that a stabilised or a stiff one gave up."""
     tried = {"tsit5": True, "rkc": False, "rodas4": False, "em": False}
-    runs = {name: EnsembleRun(None, MODEL, name, False, Tally(3, 3), methods={"max_steps": {name: 3}}) for name in tried}
+    runs = {name: EnsembleRun(None, MODEL, name, False, Tally(3), methods={"max_steps": {name: 3}}) for name in tried}
     assert {name: run.may_be_stiff("max_steps") for name, run in runs.items()} == tried
 
 
