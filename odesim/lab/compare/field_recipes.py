@@ -71,14 +71,10 @@ FIELD: tuple[Recipe, ...] = (
         "linear attention by SGD on drawn prompts of 31 pairs, five heads: it learns one principal component after another",
         "in_context.separate",
         "in_context",
-        (
-            *(
-                reading
-                for t, flow, trained, noise in PROMPTS
-                for reading in both(
-                    f"loss at t = {t}", "loss", t, (flow, 5e-7), (trained, noise, f"{SEEDS} four seeds; drops move in time")
-                )
-            ),
+        tuple(
+            reading
+            for t, flow, trained, noise in PROMPTS
+            for reading in both(f"loss at t = {t}", "loss", t, (flow, 5e-7), (trained, noise, f"{SEEDS} four seeds; drops move in time"))
         ),
         settings=dict(zip("vkq", HEADS, strict=True)),
         seeds=range(4),
@@ -91,13 +87,11 @@ FIELD: tuple[Recipe, ...] = (
         "attention learns which of ten tokens tells the label, and what to read there, by SGD in 80 dimensions",
         "in_context.single_location",
         "single_location",
-        (
-            *(
-                reading
-                for t, row in enumerate(LOCATED, 1)
-                for name, value in zip(("kappa", "nu"), row, strict=True)
-                for reading in both(f"{name} at t = {t}", name, t, (value, 5e-6), (value, 0.01, f"{SEEDS} eight seeds"))
-            ),
+        tuple(
+            reading
+            for t, row in enumerate(LOCATED, 1)
+            for name, value in zip(("kappa", "nu"), row, strict=True)
+            for reading in both(f"{name} at t = {t}", name, t, (value, 5e-6), (value, 0.01, f"{SEEDS} eight seeds"))
         ),
         seeds=range(8),
         save=5,
@@ -153,12 +147,10 @@ FIELD: tuple[Recipe, ...] = (
         "a query of attention by gradient descent, rate 1, to t = 10^4: what its first steps are off stays, while |p| grows as ln t",
         "margin.prompt",
         "selection",
-        (
-            *(
-                Reading(f"|p| at t = {t}, {word}", at(side, "norm", float(np.log1p(t))), value, 5.1e-6, DIGITS)
-                for t, row in QUERY_AT.items()
-                for side, word, value in zip(("theory", "training"), ("flow", "trained"), row, strict=True)
-            ),
+        tuple(
+            Reading(f"|p| at t = {t}, {word}", at(side, "norm", float(np.log1p(t))), value, 5.1e-6, DIGITS)
+            for t, row in QUERY_AT.items()
+            for side, word, value in zip(("theory", "training"), ("flow", "trained"), row, strict=True)
         ),
         settings={"X": np.random.default_rng(3).normal(size=(4, 5, 20))},
         steps=10_000,
@@ -169,14 +161,10 @@ FIELD: tuple[Recipe, ...] = (
         "logits of three words from drawn labels, of which the first is none: a hard part, that falls as ln t, and a soft part",
         "margin.next_token",
         "next_token",
-        (
-            *(
-                reading
-                for j, (value, noise, why) in enumerate(HARD_AND_SOFT)
-                for reading in both(
-                    f"w {j + 1} at t = 1000", "w", 7, (value, 5e-9), (value, noise, f"{SEEDS} 16 seeds, by 64 others{why}"), j
-                )
-            ),
+        tuple(
+            reading
+            for j, (value, noise, why) in enumerate(HARD_AND_SOFT)
+            for reading in both(f"w {j + 1} at t = 1000", "w", 7, (value, 5e-9), (value, noise, f"{SEEDS} 16 seeds, by 64 others{why}"), j)
         ),
         seeds=range(16),
         steps=20_000,
@@ -187,16 +175,12 @@ FIELD: tuple[Recipe, ...] = (
         "SimSiam with linear networks by SGD on sampled views: three modes in the mean of 16 seeds",
         "self_supervised.modes",
         "simsiam",
-        (
-            *(
-                reading
-                for t, row in MODES_AT.items()
-                for name, values, noise in zip("ps", row, (7.5e-3, 1.05e-2), strict=True)
-                for j, value in enumerate(values)
-                for reading in both(
-                    f"{name} {j + 1} at t = {t}", name, t, (value, 5e-9), (value, noise, f"{SEEDS} 16 seeds, by 64 others"), j
-                )
-            ),
+        tuple(
+            reading
+            for t, row in MODES_AT.items()
+            for name, values, noise in zip("ps", row, (7.5e-3, 1.05e-2), strict=True)
+            for j, value in enumerate(values)
+            for reading in both(f"{name} {j + 1} at t = {t}", name, t, (value, 5e-9), (value, noise, f"{SEEDS} 16 seeds, by 64 others"), j)
         ),
         settings={"p": np.array([0.05, 0.3, 0.6]), "s": np.array([0.5, 0.3, 0.7])},
         seeds=range(16),
@@ -272,13 +256,11 @@ FIELD: tuple[Recipe, ...] = (
         "steps of the sign of the gradient beside its flow: straight on until a slope is 0, then along where it stays 0",
         "optimisers.sign",
         "quadratic",
-        (
-            *(
-                Reading(f"w {k + 1} at t = {t:g}, {word}", at(side, "w", t, k), value, 2e-3, "slopes of .002, two steps of .001")
-                for t, row in ((0.5, (0.5, -0.3)), (0.9, (0.1, -0.075)))
-                for k, value in enumerate(row)
-                for side, word in (("theory", "flow"), ("training", "trained"))
-            ),
+        tuple(
+            Reading(f"w {k + 1} at t = {t:g}, {word}", at(side, "w", t, k), value, 2e-3, "slopes of .002, two steps of .001")
+            for t, row in ((0.5, (0.5, -0.3)), (0.9, (0.1, -0.075)))
+            for k, value in enumerate(row)
+            for side, word in (("theory", "flow"), ("training", "trained"))
         ),
         settings={"optimizer": "sign", "H": np.array([[2.0, 1.5], [1.5, 2.0]]), "W": np.array([1.0, 0.2]), "eta": 0.001},
         steps=950,
@@ -322,12 +304,10 @@ FIELD: tuple[Recipe, ...] = (
         "one-pass SGD, a sample a step, beside a diffusion with the covariance of its gradients: the mean risk of 1,000 paths of each",
         "noise.sgd_least_squares",
         "power_law",
-        (
-            *(
-                Reading(f"mean risk at t = {t}, {word}", at(side, "risk", t), value, wide, f"{SEEDS} 1,000 paths, by 1,000 others")
-                for t, flow, steps, wide in ((1, 0.48895049, 0.48481055, 0.031), (2, 0.23009800, 0.22920343, 0.0117))
-                for side, word, value in (("theory", "diffusion", flow), ("training", "SGD", steps))
-            ),
+        tuple(
+            Reading(f"mean risk at t = {t}, {word}", at(side, "risk", t), value, wide, f"{SEEDS} 1,000 paths, by 1,000 others")
+            for t, flow, steps, wide in ((1, 0.48895049, 0.48481055, 0.031), (2, 0.23009800, 0.22920343, 0.0117))
+            for side, word, value in (("theory", "diffusion", flow), ("training", "SGD", steps))
         ),
         settings={"lam": np.array([2.0, 1.0, 0.3]), "target": np.array([-1.0, 1.0, -2.0]), "s2": 0.25, "eta": 0.05},
         seeds=range(1000),

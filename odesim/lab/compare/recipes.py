@@ -147,12 +147,10 @@ RECIPES: Mapping[str, Recipe] = {
             "facts, each once an epoch: M = 802, eta_Y = .5, losses of steps and of the flow by epoch",
             "reversal.row",
             "reversal",
-            (
-                *(
-                    Reading(f"loss after {e} epochs, {word}", at(side, "loss", FEW * e), value, 5.1e-6, DIGITS)
-                    for word, side, row in (("trained", "training", OF_STEPS), ("flow", "theory", OF_FLOW))
-                    for e, value in zip(TABLE_EPOCHS, row, strict=True)
-                ),
+            tuple(
+                Reading(f"loss after {e} epochs, {word}", at(side, "loss", FEW * e), value, 5.1e-6, DIGITS)
+                for word, side, row in (("trained", "training", OF_STEPS), ("flow", "theory", OF_FLOW))
+                for e, value in zip(TABLE_EPOCHS, row, strict=True)
             ),
             settings={"pairs": 4, "both": 0.5},  # rows learn alone, so that their number does not matter
             steps=100 * FEW,
@@ -163,20 +161,18 @@ RECIPES: Mapping[str, Recipe] = {
             "facts drawn with replacement, 340 of them: rows scatter about the flow, whose mean they have",
             "reversal.row",
             "reversal",
-            (
-                *(
-                    Reading(
-                        f"mean p at {k} t1, {word}",
-                        at(side, "p_target", FACTS * T1 * k),
-                        value,
-                        wide,
-                        "four standard errors over 340 rows, and .01 to .02 of finite steps"
-                        if side == "training"
-                        else "saved times, a step apart",
-                    )
-                    for k, trained, flow, wide in ((1, 0.3723, 0.3635, 0.06), (2, 0.8278, 0.8355, 0.03), (5, 0.9596, 0.9594, 0.003))
-                    for side, word, value, wide in (("training", "trained", trained, wide), ("theory", "flow", flow, 5e-4))
-                ),
+            tuple(
+                Reading(
+                    f"mean p at {k} t1, {word}",
+                    at(side, "p_target", FACTS * T1 * k),
+                    value,
+                    wide,
+                    "four standard errors over 340 rows, and .01 to .02 of finite steps"
+                    if side == "training"
+                    else "saved times, a step apart",
+                )
+                for k, trained, flow, wide in ((1, 0.3723, 0.3635, 0.06), (2, 0.8278, 0.8355, 0.03), (5, 0.9596, 0.9594, 0.003))
+                for side, word, value, wide in (("training", "trained", trained, wide), ("theory", "flow", flow, 5e-4))
             ),
             settings={"order": "replacement"},
             steps=round(5 * FACTS * T1),
