@@ -142,7 +142,7 @@ def optimizer_line(spec: Mapping[str, Any]) -> str:
 
 def resume_stored(run: Path, threads: int | None, as_json: bool, quiet: bool) -> int:
     """Trains the stored training to its last step; returns the exit code."""
-    from odesim.lab.resume import resume_training
+    from odesim.lab.store import resume_training
 
     with TrainingProgress(run.name, False if quiet else None) as progress:
         trajectory = resume_training(run, threads=threads, progress=progress.show)
@@ -151,7 +151,7 @@ def resume_stored(run: Path, threads: int | None, as_json: bool, quiet: bool) ->
 
 def rerun_stored(run: Path, threads: int | None, watched: bool | None) -> "Rerun":
     """The stored training, trained again and compared."""
-    from odesim.lab.resume import rerun_training
+    from odesim.lab.store import rerun_training
 
     with TrainingProgress(run.name, watched) as iterations:
         return rerun_training(run, threads=threads, progress=iterations.show)

@@ -25,8 +25,7 @@ from odesim.base.errors import ClusterError, ParamError, StoreError, counted
 from odesim.base.options import other_versions, versions
 from odesim.base.signals import stop_signals
 from odesim.lab.experiment import TrainingRequest
-from odesim.lab.resume import Progress, attributes_of, stored_before, train_into
-from odesim.lab.store import RunSink, checkpoint_file, read_trajectory
+from odesim.lab.store import Progress, RunSink, attributes_of, checkpoint_file, read_trajectory, stored_before, train_into
 from odesim.lab.training.loop import INTERRUPTED, NON_FINITE, OK, TrainingOptions, Trajectory, outcome_sentence
 from odesim.lab.training.record import read_checkpoint, write_checkpoint
 from odesim.lab.training.task import Experiment

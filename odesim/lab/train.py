@@ -15,8 +15,8 @@ from odesim.base.errors import ParamError
 from odesim.base.signals import check_seconds, stop_signals, time_limit
 from odesim.inputs.arguments import check_arguments
 from odesim.lab.experiment import LONG, TrainingRequest, as_task, check_seeds
-from odesim.lab.resume import Progress, train_into
 from odesim.lab.spread import check_no_parts, has_parts, remove_parts
+from odesim.lab.store import Progress, train_into
 from odesim.lab.training.loop import INTERRUPTED, TrainingOptions, Trajectory
 from odesim.lab.training.loop import train as train_experiment
 from odesim.lab.training.task import Task
