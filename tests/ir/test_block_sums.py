@@ -9,7 +9,7 @@ from sympy import KroneckerDelta, S, Sum, exp, tanh
 from odesim.ir.passes import lower
 from odesim.symbolic import IndexedBase, Param, System, at, index, over, sensitivities, sizes
 from odesim.targets.compiled import compile_system
-from tests.support.products import backward, jacobian
+from tests.support.products import backward, jacobian, rates
 from tests.support.systems import REAL, SOURCE
 
 (i, j, g), (D, B) = index("i j g"), sizes("D B")
@@ -52,9 +52,9 @@ def test_values_and_cost(what: str) -> None:
     assert max(len(statement.loops) for statement in lower(s).statements()) == 1
     assert max(len(statement.loops) for statement in lower(sensitivities(s, "x")).statements()) == 2  # and one for the start
     y, w, u = np.random.default_rng(0).normal(size=(3, 5))
-    bound, out = compile_system(s, backend="numpy").bind({"D": 5, "B": 3}, {"blk": BLOCK, "w": w}), np.empty(5)
-    bound(0.0, y, out)
-    np.testing.assert_allclose(out, f(y, w), rtol=1e-13)
+    sizes_, params = {"D": 5, "B": 3}, {"blk": BLOCK, "w": w}
+    bound = compile_system(s).bind(sizes_, params)
+    np.testing.assert_allclose(rates(s, sizes_, params, y), f(y, w), rtol=1e-13)
     J = np.array([f(y + 1e-6 * e, w) - f(y - 1e-6 * e, w) for e in np.eye(5)]).T / 2e-6
     np.testing.assert_allclose(jacobian(bound, 0.0, y).dense(), J, atol=1e-8)  # the rounding of differences
     np.testing.assert_allclose(backward(bound, 0.0, y, u), u @ J, atol=1e-8)

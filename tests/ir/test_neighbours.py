@@ -15,10 +15,10 @@ from odesim.ir.derive import directional_derivative, jvp
 from odesim.ir.linear_systems import Sparse
 from odesim.symbolic import Event, IndexedBase, Invariant, Map, Param, System, grad, gradient_flow, index, named, over, sizes, xlogy
 from odesim.targets import linearization
-from odesim.targets.compiled import CompiledRHS, compile_system
+from odesim.targets.compiled import compile_system
 from odesim.targets.numpy_text import evaluate
 from odesim.transforms.clock import rate_direction
-from tests.support.products import backward, forward, jacobian
+from tests.support.products import backward, forward, jacobian, rates
 from tests.support.systems import SOURCE, param
 
 (i, j), (N,) = index("i j"), sizes("N")
@@ -28,6 +28,7 @@ BEYOND = {"periodic": "wrap", "zero": "constant", "edge": "edge"}  # {boundary: 
 START = {"heat": sin(1.0 + i), "lorenz": 1.0 + sin(2.0 * i), "wind": exp(-((i - 2.0) ** 2)), "far": 0.1 * i}
 
 
+@cache
 def system(kind: str, **more: Any) -> System:
     """The heat equation, Lorenz-96, upwind transport, and steps longer than the axis with a sum of neighbours."""
     return System(
@@ -40,11 +41,6 @@ def system(kind: str, **more: Any) -> System:
         },
         initial={x[i]: START[str(x)] for x in (heat, lorenz, wind, far)}, **more,
     )  # fmt: skip
-
-
-@cache
-def compiled(kind: str, backend: str) -> CompiledRHS:
-    return compile_system(system(kind), backend=backend)
 
 
 def by_padding(kind: str, y: np.ndarray, c: float) -> np.ndarray:
@@ -65,13 +61,8 @@ def by_padding(kind: str, y: np.ndarray, c: float) -> np.ndarray:
 @pytest.mark.parametrize("kind", BEYOND)
 def test_right_side(kind: str, backend: str, n: int) -> None:
     """That of numpy.pad, to rounding, also where a step is longer than the axis."""
-    y, out = np.random.default_rng(n).normal(size=4 * n), np.empty(4 * n)
-    if backend == "numpy":
-        rates = compiled(kind, backend).arrays({"N": n}, {"c": 0.7, "t": 0.0, **compiled(kind, backend).layout({"N": n}).split(y)})
-        out[:] = np.concatenate([np.broadcast_to(rate, n) for rate in rates.values()])
-    else:
-        compiled(kind, backend).bind({"N": n}, {"c": 0.7})(0.0, y, out)
-    np.testing.assert_allclose(out, by_padding(kind, y, 0.7), rtol=1e-12, atol=1e-13)
+    y = np.random.default_rng(n).normal(size=4 * n)
+    np.testing.assert_allclose(rates(system(kind), {"N": n}, {"c": 0.7}, y, backend), by_padding(kind, y, 0.7), rtol=1e-12, atol=1e-13)
 
 
 @pytest.mark.first(1)
@@ -81,9 +72,9 @@ def test_jacobian(kind: str, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Dense, sparse, and both products are central differences: 1e-6^2 of truncation and 1e-16/1e-6 of rounding leave 1e-8."""
     y, w = np.random.default_rng(n).normal(size=(2, 4 * n))
     differences = np.array([by_padding(kind, y + 1e-6 * e, 0.7) - by_padding(kind, y - 1e-6 * e, 0.7) for e in np.eye(4 * n)]).T / 2e-6
-    np.testing.assert_allclose(jacobian(compiled(kind, "numpy").bind({"N": n}, {"c": 0.7}), 0.0, y).dense(), differences, atol=1e-7)
+    bound = compile_system(system(kind)).bind({"N": n}, {"c": 0.7})
+    np.testing.assert_allclose(jacobian(bound, 0.0, y).dense(), differences, atol=1e-7)
     monkeypatch.setattr(linearization, "MOST_DENSE", 0)
-    bound = compiled(kind, "numpy").bind({"N": n}, {"c": 0.7})
     J = jacobian(bound, 0.0, y)
     assert isinstance(J, Sparse)
     np.testing.assert_allclose(J.dense(), differences, atol=1e-7)

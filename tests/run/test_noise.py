@@ -165,8 +165,15 @@ def test_calculus() -> None:
     np.testing.assert_allclose(balance, 1.19, atol=1e-4)  # h^2
 
 
-@pytest.mark.parametrize("method", STRONG)
-@pytest.mark.parametrize(("steps", "halvings"), ((64, 0), (37, 0), (64, 3)))
+# kernels with and without halvings that laws above have too
+@pytest.mark.parametrize(
+    ("method", "steps", "halvings"),
+    slow_but(
+        [(method, *at) for method in STRONG for at in ((64, 0), (37, 0), (64, 3))],
+        [("em", 64, 0), ("heun", 37, 0), ("milstein", 64, 0), ("sra1", 64, 3), ("sriw1", 64, 3)],
+        several=True,
+    ),
+)
 def test_bits(method: str, steps: int, halvings: int) -> None:
     """Strict: a run is member 0, and no bit depends on threads, on chunks or on the other members."""
     more: dict[str, Any] = {"step": 1 / steps, "halvings": halvings, "save": 5, "strict": True, "seed": 3, "method": method}
@@ -209,7 +216,7 @@ def test_general_noise() -> None:
     assert np.all(np.abs(np.cov(data.T) - law) < 4 * doubt)
 
 
-@pytest.mark.parametrize(("method", "square"), (("em", 1 / 2), ("heun", 1 / 4)))
+@pytest.mark.parametrize(("method", "square"), (("em", 1 / 2), pytest.param("heun", 1 / 4, marks=pytest.mark.slow)))
 def test_channels_that_do_not_commute(method: str, square: float) -> None:
     """dx = dA, dw = x dB: strong order 1/2, with the errors of theory, and not better without the areas between A and B.
 
@@ -227,8 +234,8 @@ def test_channels_that_do_not_commute(method: str, square: float) -> None:
 
 def test_grid_with_paths_at_each_point() -> None:
     """members counts paths at each point of a grid."""
-    data = odesim.ensemble(OU, grid={"b": [0.0, 1.0]}, members=3, step=0.1, strict=True)
-    assert data.o.values[:3].std() == 0.0 and len(np.unique(data.o.values[3:])) == 3
+    data = odesim.ensemble(OU, grid={"b": [0.0, 1.0]}, members=3, step=0.1, save=5, strict=True)
+    assert data.o.values[:3, -1].std() == 0.0 and len(np.unique(data.o.values[3:, -1])) == 3
 
 
 def test_reduce() -> None:

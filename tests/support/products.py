@@ -1,12 +1,27 @@
-"""The derivatives of a right-hand side with numbers, from the parts of odesim that stiff runs and adjoints are made of."""
+"""A right-hand side with numbers and its derivatives, from the parts of odesim that stiff runs and adjoints are made of."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.ir.derive import jvp
-from odesim.targets.compiled import BoundNumba, CompiledRHS
+from odesim.symbolic import System
+from odesim.targets.compiled import BoundNumba, CompiledRHS, compile_system
+
+
+def rates(system: System, sizes: Mapping[str, int], params: Mapping[str, Any], y: Array, backend: str = "numpy") -> Array:
+    """The right-hand side (n,) at time 0 and y (n,), compiled or on whole arrays."""
+    compiled, out = compile_system(system, backend=backend), np.empty_like(y)
+    if backend == "numba":
+        compiled.bind(sizes, params)(0.0, y, out)
+        return out
+    layout = compiled.layout(dict(sizes))
+    values = compiled.arrays(sizes, {**params, **layout.split(y), "t": 0.0})
+    for name, view in layout.split(out).items():
+        view[...] = values[f"d_{name}"]
+    return out
 
 
 def jacobian(bound: BoundNumba, t: float, y: Array) -> Any:

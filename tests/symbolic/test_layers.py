@@ -15,7 +15,7 @@ from odesim.display.formulas import definitions_text, equations_text
 from odesim.ir.passes import lower
 from odesim.symbolic import IndexedBase, Invariant, Param, System, at, gradient_flow, index, layers, over, sensitivities, sizes, time
 from odesim.targets.compiled import compile_system
-from tests.support.products import backward, jacobian
+from tests.support.products import backward, jacobian, rates
 from tests.support.systems import REAL, SOURCE
 
 (a, b, i, j, k, n), (C, D, N) = index("a b i j k n"), sizes("C D N")
@@ -85,15 +85,9 @@ def test_everything_grows_in_line_with_the_depth(what: str) -> None:
 def test_gradient_flow(what: str, depth: int) -> None:
     """The equations are minus the differences of the loss; the Jacobian and its transposed product are those of the equations."""
     s, (given, y) = flow(depth, what), numbers(depth)
-    compiled = compile_system(s, backend="numpy")
-    bound, layout = compiled.bind(GIVEN, given), compiled.layout(GIVEN)
-
-    def rates(y: np.ndarray) -> np.ndarray:
-        found = compiled.arrays(GIVEN, {**given, "t": 0.0, **layout.split(y)})
-        return np.concatenate([rate.ravel() for rate in found.values()])
-
-    np.testing.assert_allclose(rates(y), -central(lambda y: loss_of(what, given, y), y), atol=1e-7)
-    J, u = central(rates, y).T, np.random.default_rng(9).normal(size=len(y))
+    bound = compile_system(s).bind(GIVEN, given)
+    np.testing.assert_allclose(rates(s, GIVEN, given, y), -central(lambda y: loss_of(what, given, y), y), atol=1e-7)
+    J, u = central(lambda y: rates(s, GIVEN, given, y), y).T, np.random.default_rng(9).normal(size=len(y))
     np.testing.assert_allclose(jacobian(bound, 0.0, y).dense(), J, atol=1e-6)
     np.testing.assert_allclose(backward(bound, 0.0, y, u), u @ J, atol=1e-6)
 
@@ -152,8 +146,8 @@ def test_neighbours_and_partial_sums_in_layers() -> None:
     s = System(
         name="test.axis", source=SOURCE, axes={i: D}, equations={x[i]: h[2][i]}, params=(), initial={x[i]: 1.0}, boundary={i: "periodic"}
     )
-    value, out = np.array([1.0, 2.0, 4.0]), np.empty(3)
-    compile_system(s, backend="numpy").bind({"D": 3}, {})(0.0, value, out)
+    value = np.array([1.0, 2.0, 4.0])
+    out = rates(s, {"D": 3}, {}, value)
     for _ in range(2):
         value = np.roll(value, -1) + np.cumsum(value)
     np.testing.assert_array_equal(out, value)
@@ -216,7 +210,5 @@ def test_two_towers_do_not_share_their_layers(backend: str) -> None:
             left, right = [*left, np.tanh(U[l] @ left[-1])], [*right, U[1 - l] @ right[-1] + right[-1] ** 2 / 4]
         return float(((left[2] - right[2]) ** 2 + left[1] * right[1]).sum() / 2)
 
-    bound, out = compile_system(s, backend=backend).bind(GIVEN, given), np.empty(18)
-    bound(0.0, y, out)
-    np.testing.assert_allclose(out, -central(value, y), atol=1e-7)
+    np.testing.assert_allclose(rates(s, GIVEN, given, y, backend), -central(value, y), atol=1e-7)
     assert {"h1[i, n]", "h1_2[i, n]", "h2[i, n]", "h2_2[i, n]"} <= {line.partition(" = ")[0] for line in definitions_text(s).splitlines()}

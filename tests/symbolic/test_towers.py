@@ -9,7 +9,7 @@ from sympy import KroneckerDelta, Sum, tanh
 
 from odesim.base.arrays import Array
 from odesim.symbolic import IndexedBase, Param, System, index, inverse, layers, named, over, sizes, solve
-from odesim.targets.compiled import compile_system
+from tests.support.products import rates
 from tests.support.systems import REAL, SOURCE
 
 a, b, i, j, k, p, q, r = index("a b i j k p q r")
@@ -55,13 +55,13 @@ def test_two_of_one_name(kind: str, letters: tuple[Letters, Letters]) -> None:
     """X + Y, X Y and X/(1 + Y^2) by element, also with Y transposed; Y is of other weights, or the same array in other letters."""
     make, numbers = KINDS[kind]
     rng = np.random.default_rng(0)
-    weights, start, out = {"A": rng.normal(size=(3, 3)), "B": rng.normal(size=(3, 3))}, rng.normal(size=(3, 3)), np.empty(9)
+    weights, start = {"A": rng.normal(size=(3, 3)), "B": rng.normal(size=(3, 3))}, rng.normal(size=(3, 3))
     for name, W in (("A", A), ("B", B)):
         X, Y = make(A, *letters[0]), make(W, *letters[1])
         s = System(
             name="test.two", source=SOURCE, axes={a: K, b: K}, params=(Param(A, 1.0, REAL, ""), Param(B, 1.0, REAL, "")), sizes={K: 3},
             equations={x[a, b]: X(a, b) + 2 * Y(a, b) + X(a, b) * Y(b, a) - X(a, b) / (1 + Y(a, b) ** 2)}, initial={x[a, b]: 0.0},
         )  # fmt: skip
-        compile_system(s, backend="numpy").bind({"K": 3}, weights)(0.0, start.ravel(), out)
+        out = rates(s, {"K": 3}, weights, start.ravel())
         left, right = numbers(weights["A"], start), numbers(weights[name], start)
         np.testing.assert_allclose(out.reshape(3, 3), left + 2 * right + left * right.T - left / (1 + right**2), rtol=1e-11)

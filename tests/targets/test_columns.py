@@ -9,6 +9,7 @@ from sympy import S, Sum, exp
 
 from odesim.symbolic import IndexedBase, Param, System, index, over, sizes
 from odesim.targets.compiled import compile_system
+from tests.support.products import rates
 from tests.support.systems import REAL, SOURCE
 
 (i, j, k), (D, N, M) = index("i j k"), sizes("D N M")
@@ -45,7 +46,7 @@ def test_values(what: str, backend: str) -> None:
         assert loops and not any("W[" in line for line in loops)
     rng = np.random.default_rng(0)
     values = {"W": rng.normal(size=(5, 5)), "Z": rng.normal(size=(5, 3, 4)), "p": rng.normal(size=3), "at": np.arange(5)[::-1]}
-    y, out = rng.normal(size=5), np.empty(5)
+    y = rng.normal(size=5)
     used = {name: value for name, value in values.items() if name in {str(q.symbol) for q in system.params}}
-    compile_system(system, backend=backend).bind({"D": 5, "N": 3, "M": 4}, used)(0.0, y, out)
+    out = rates(system, {"D": 5, "N": 3, "M": 4}, used, y, backend)
     np.testing.assert_allclose(out, want(y, values["W"], values["Z"], values["p"]), rtol=1e-13)

@@ -1,6 +1,5 @@
 """Inverses of small matrices: values, derivatives, gradients, members, CUDA's text; singular ones end a run."""
 
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,9 @@ from odesim.base.errors import SpecError
 from odesim.display.formulas import definitions_text, latex
 from odesim.runtime.matrices import invert
 from odesim.symbolic import IndexedBase, Param, System, gradient_flow, index, inverse, over, sensitivities, sizes, solve
-from odesim.targets.compiled import CompiledRHS, compile_system
+from odesim.targets.compiled import compile_system
 from odesim.targets.numpy_text import SPECIAL
-from tests.support.products import backward, forward, jacobian
+from tests.support.products import backward, forward, jacobian, rates
 from tests.support.systems import REAL, SOURCE
 
 (i, j, n, k, l), (K, N) = index("i j n k l"), sizes("K N")
@@ -48,24 +47,13 @@ def by_numpy(y: np.ndarray, B: np.ndarray) -> np.ndarray:
     return np.concatenate([first, *(np.linalg.inv(B + np.outer(v, v)) @ x - v for v in rows)])
 
 
-@cache
-def compiled(backend: str) -> CompiledRHS:
-    return compile_system(SYSTEM, backend=backend)
-
-
 @pytest.mark.parametrize("size", [1, 3, 20])
 @pytest.mark.parametrize("backend", ["numpy", "numba"])
 def test_right_side(backend: str, size: int) -> None:
     """That of LAPACK, to 1e-15 times conditions of some 100."""
     rng = np.random.default_rng(size)
     y, B = rng.normal(size=3 * size), 4 * np.eye(size) + rng.normal(size=(size, size))
-    given, out = {"K": size, "N": 2}, np.empty(3 * size)
-    if backend == "numpy":
-        rates = compiled(backend).arrays(given, {"B": B, "t": 0.0, **compiled(backend).layout(given).split(y)})
-        out[:] = np.concatenate([rate.ravel() for rate in rates.values()])
-    else:
-        compiled(backend).bind(given, {"B": B})(0.0, y, out)
-    np.testing.assert_allclose(out, by_numpy(y, B), rtol=1e-10, atol=1e-11)
+    np.testing.assert_allclose(rates(SYSTEM, {"K": size, "N": 2}, {"B": B}, y, backend), by_numpy(y, B), rtol=1e-10, atol=1e-11)
 
 
 @pytest.mark.slow
@@ -90,7 +78,7 @@ def test_derivatives() -> None:
     """The Jacobian and both products are differences of LAPACK's right-hand side, 1e-8 off."""
     rng = np.random.default_rng(0)
     y, u, B = rng.normal(size=9), rng.normal(size=9), 4 * np.eye(3) + rng.normal(size=(3, 3))
-    bound = compiled("numpy").bind({"K": 3, "N": 2}, {"B": B})
+    bound = compile_system(SYSTEM).bind({"K": 3, "N": 2}, {"B": B})
     J = np.array([by_numpy(y + 1e-6 * e, B) - by_numpy(y - 1e-6 * e, B) for e in np.eye(9)]).T / 2e-6
     np.testing.assert_allclose(jacobian(bound, 0.0, y).dense(), J, atol=1e-7)
     np.testing.assert_allclose(forward(bound, 0.0, y, u), J @ u, atol=1e-7)
@@ -111,13 +99,14 @@ def test_sensitivities_and_gradients() -> None:
         name="test.flow", source=SOURCE, axes={i: K}, equations=gradient_flow(over(Sum, x[k] * W[k, l] * x[l], (k, K), (l, K)), {x[i]: 1}),
         params=(Param(B, 1.0, REAL, "a matrix"),), initial={x[i]: 0.0},
     )  # fmt: skip
-    y, out = np.array([0.3, -0.8, 0.5]), np.empty(3)
-    compile_system(flow, backend="numpy").bind({"K": 3}, {"B": at})(0.0, y, out)
+    y = np.array([0.3, -0.8, 0.5])
 
     def loss(y: np.ndarray) -> float:
         return float(y @ np.linalg.inv(at + np.outer(y, y)) @ y)
 
-    np.testing.assert_allclose(out, [-(loss(y + 1e-6 * e) - loss(y - 1e-6 * e)) / 2e-6 for e in np.eye(3)], atol=1e-8)
+    np.testing.assert_allclose(
+        rates(flow, {"K": 3}, {"B": at}, y), [-(loss(y + 1e-6 * e) - loss(y - 1e-6 * e)) / 2e-6 for e in np.eye(3)], atol=1e-8
+    )
 
 
 @pytest.mark.first(1)
