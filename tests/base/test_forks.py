@@ -51,7 +51,7 @@ def output_of(script: str) -> str:
 
 
 def test_children_of_a_process_whose_threads_integrate() -> None:
-    """15 forks beside 8 threads that integrate: each child integrates too."""
+    """8 forks beside 4 threads that integrate: each child integrates too."""
     script = """
 stop = threading.Event()
 
@@ -59,14 +59,14 @@ def work():
     while not stop.is_set():
         run()
 
-threads = [threading.Thread(target=work) for _ in range(8)]
+threads = [threading.Thread(target=work) for _ in range(4)]
 for thread in threads:
     thread.start()
-statuses = [status(run) for _ in range(15)]
+statuses = [status(run) for _ in range(8)]
 stop.set()
 print(statuses)
 """
-    assert output_of(script).split("\n")[-2] == str([0] * 15)
+    assert output_of(script).split("\n")[-2] == str([0] * 8)
 
 
 @pytest.mark.parametrize("what", ["compiling", "drawing"])

@@ -183,7 +183,7 @@ def test_completion_prints_a_script(shell, odesim):
     assert "_ODESIM_COMPLETE" in odesim("completion", shell).stdout
 
 
-@pytest.mark.first(1)
+@pytest.mark.first(8)
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
@@ -217,15 +217,14 @@ def test_completion_prints_a_script(shell, odesim):
         ("odesim plot nothing.zarr --var ", set()),
     ],
 )
-def test_completion_offers(words, offered, folder):
+def test_completion_offers(words, offered, odesim, folder, monkeypatch):
     """What the shell is offered for the last word; a model file is not executed, and a fault is silent."""
     (folder / "my.py").write_text("raise SystemExit('executed')")
     if "many.zarr" in words:
         ensemble("joma.nonlinear", sizes={"M": 2}, vary={"mu": "uniform(1,2)"}, members=3, observe="gap", save=3, out=folder / "many.zarr")
-    environment = {"_ODESIM_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split(" ")) - 1)}
-    done = subprocess.run(
-        [sys.executable, "-m", "odesim"], env=environment | {"PYTHONPATH": str(Path(__file__).parents[2])}, capture_output=True, text=True
-    )
+    for name, value in (("_ODESIM_COMPLETE", "bash_complete"), ("COMP_WORDS", words), ("COMP_CWORD", len(words.split(" ")) - 1)):
+        monkeypatch.setenv(name, str(value))
+    done = odesim()
     assert {line.partition(",")[2] for line in done.stdout.split()} == offered and not done.stderr, done.stderr
 
 

@@ -70,11 +70,17 @@ main()
 """
 
 
-@pytest.mark.parametrize("share", [0, 0.1, 0.4, 0.8])
-def test_an_interrupt_at_an_import(share, place):
+@pytest.fixture(scope="module")
+def imports(place) -> int:
+    """How many modules a command imports."""
+    return int(in_shell("", "doctor", place, code=INTERRUPTED.replace("MOMENT", "-1")).stdout.splitlines()[-1])
+
+
+@pytest.mark.first(2)
+@pytest.mark.parametrize("share", [0, 0.4, 0.1, 0.8])
+def test_an_interrupt_at_an_import(share, place, imports):
     """Ctrl-C at the import of any module, click among them: exit code 3 and a sentence."""
-    count = int(in_shell("", "doctor", place, code=INTERRUPTED.replace("MOMENT", "-1")).stdout.splitlines()[-1])
-    done = in_shell("", "doctor", place, code=INTERRUPTED.replace("MOMENT", str(1 + int(share * count))))
+    done = in_shell("", "doctor", place, code=INTERRUPTED.replace("MOMENT", str(1 + int(share * imports))))
     assert done.returncode == 3, done
     assert done.stderr.startswith("odesim: interrupted") and done.stderr.count("\n") == 1
 

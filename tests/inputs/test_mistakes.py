@@ -2,14 +2,15 @@
 
 import json
 import re
-import subprocess
-import sys
+import warnings
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 import odesim
 from odesim.base.errors import ModelError, ModelWarning, OdesimError, SpecError, no_such
+from odesim.cli import cli
 
 FILE = '''"""A model with one mistake."""
 import math
@@ -197,8 +198,10 @@ def test_unused_parameter_is_a_warning(tmp_path):
 def test_warning_on_the_command_line(tmp_path):
     """On the command line a warning is one line of stderr, and the exit code is 0."""
     path = write(tmp_path, {"params": WITH_T})
-    done = subprocess.run([sys.executable, "-m", "odesim", "show", str(path)], capture_output=True, text=True)
-    assert done.returncode == 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        done = CliRunner().invoke(cli, ["show", str(path)])
+    assert done.exit_code == 0
     assert re.fullmatch(rf"odesim: warning: {re.escape(str(path))}, line \d+: my.linear: parameter T is declared.*\n", done.stderr)
 
 
@@ -227,8 +230,8 @@ def test_component_that_is_not_finite(method, backend, tmp_path):
 def test_what_a_file_prints_is_no_result(tmp_path):
     """print() in a model file goes to stderr, so that --json on stdout stays JSON."""
     path = write(tmp_path, {"before": "print('hello')", "more": "sizes={M: 2},"})
-    done = subprocess.run([sys.executable, "-m", "odesim", "show", str(path), "--json"], capture_output=True, text=True)
-    assert done.returncode == 0 and done.stderr == "hello\n"
+    done = CliRunner().invoke(cli, ["show", str(path), "--json"])
+    assert done.exit_code == 0 and done.stderr == "hello\n"
     assert json.loads(done.stdout)["name"] == "my.linear"
 
 

@@ -86,7 +86,7 @@ FOUND = (32, 39, 70, 86)
 """Seeds that found a partial sum at swapped indices in the place of another, or a limit that meant an index inside its sum."""
 
 
-@pytest.mark.parametrize("seed", slow_but([*FOUND, *range(30)], [*FOUND, 1, 2]))
+@pytest.mark.parametrize("seed", slow_but([*FOUND, *range(30)], [*FOUND[:2], 1]))
 def test_renaming_changes_nothing(seed: int) -> None:
     """On whole arrays."""
     check(seed, 3, backend="numpy")
@@ -161,7 +161,7 @@ def check_gradient(seed: int) -> None:
             np.testing.assert_allclose(found[name], rows, rtol=1e-10, atol=1e-11 * (1 + np.abs(rows).max()))
 
 
-@pytest.mark.parametrize("seed", slow_but(range(100), [2, 5, 45, 70]))
+@pytest.mark.parametrize("seed", slow_but(range(100), [5, 45]))
 def test_gradients_by_any_letters(seed: int) -> None:
     """Those of random losses in every metric, and sums over them, by the elements of arrays with any letters and axes in any order."""
     check_gradient(seed)
