@@ -14,6 +14,8 @@ from odesim.symbolic import System
 from odesim.symbolic.parts import all_names
 
 ROOT = Path(__file__).parents[2]
+POWER = r"\^(?:\d+|[A-Za-z]\b|\((?:[^()]|\([^()]*\))*\))"
+"""^2, ^T, ^k, or ^(...) with brackets inside it one deep."""
 
 
 def plain(text: str) -> str:
@@ -28,11 +30,12 @@ def prose(text: str, system: System) -> str:
     signs = {name: latex(Symbol(name)) for name in all_names(system)}
     signs = {name: sign for name, sign in signs.items() if not sign.startswith(r"\mathrm")}
     names = "|".join(sorted(map(re.escape, signs), key=len, reverse=True))
-    parts = re.split(rf"(`+[^`]+`+|(?<![\w\\])(?:{names})(?![\w'(])(?:\[[\w, +-]+\])?(?:\^\d+)?)", text)
+    parts = re.split(rf"(`+[^`]+`+|(?<![\w\\])(?:{names})(?![\w'(])(?:\[[\w, +-]+\])?(?:{POWER})?)", text)
     for k in range(1, len(parts), 2):
         base, _, power = parts[k].partition("^")
         name, _, index = base.rstrip("]").partition("[")
         if name in signs and (index or power or name not in ("a", "A", "I")):  # which are words too
+            power = re.sub(rf"\b(?:{names})\b", lambda sign: signs[sign[0]], power[1:-1] if power.startswith("(") else power)
             parts[k] = f"${{{signs[name]}}}{f'_{{{index}}}' * bool(index)}{f'^{{{power}}}' * bool(power)}$"
     return "".join(part if k % 2 else plain(part) for k, part in enumerate(parts))
 

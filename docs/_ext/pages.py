@@ -95,7 +95,8 @@ def thumbnail(figure: Figure, path: Path) -> None:
     """Writes the largest panel of a figure that was drawn, or points: a page of many panels says nothing at the size of a card."""
     figure.set_layout_engine(None)  # "none" is an engine too, for which all is drawn twice
     in_space = [axes for axes in figure.axes if axes.get_aspect() == 1]  # tokens on a circle, a plane
-    panel = max(in_space or figure.axes, key=lambda axes: axes.get_position().width * axes.get_position().height)
+    # of panels of one size, whose places differ by some letters, the first
+    panel = max(in_space or figure.axes, key=lambda axes: round(axes.get_position().width * axes.get_position().height, 2))
     for artist in figure.get_children():
         artist.set_visible(artist is panel)
     figure.patch.set_visible(True)
@@ -105,16 +106,21 @@ def thumbnail(figure: Figure, path: Path) -> None:
     panel.set_position((0.2, 0.2, 1.7 / width, 1.1 / height))  # inches: letters have one size in all cards
     panel.tick_params(labelbottom=True, labelleft=True)  # a neighbour had them
     legend = panel.get_legend()
-    if legend is not None and legend.get_window_extent().width > 0.7 * panel.get_window_extent().width:
-        legend.remove()  # it would cover the curves
+    if legend is not None:
+        legend.set_loc("best")
+        figure.draw_without_rendering()
+        room = legend.get_window_extent()
+        paths = [line.get_transform().transform_path(line.get_path()) for line in panel.lines]
+        if room.width > 0.7 * panel.get_window_extent().width or any(path.intersects_bbox(room, filled=False) for path in paths):
+            legend.remove()  # it would cover the curves
     box = panel.get_tightbbox().transformed(figure.dpi_scale_trans.inverted()).padded(0.04)
     figure.savefig(path, bbox_inches=box, dpi=160, metadata=METADATA["png"])
 
 
-def draw(figure: Figure, folder: Path, name: str) -> None:
-    """Writes a figure as a picture, as its thumbnail, and as a page to zoom in."""
+def draw(figure: Figure, folder: Path, name: str, page: str = "") -> None:
+    """Writes a figure as a picture, as its thumbnail, and as a page to zoom in, which is that of the figure if none is given."""
     picture = save(figure, folder / "pictures" / f"{name}.png")
-    write(folder / INTERACTIVE / f"{name}.html", page_of_figure(figure, PLOTLY))
+    write(folder / INTERACTIVE / f"{name}.html", page or page_of_figure(figure, PLOTLY))
     thumbnail(figure, picture.with_suffix(".small.png"))
 
 
@@ -238,8 +244,13 @@ def write_family(folder: Path, family: str, names: list[str], run: bool) -> list
     if is_current(page, key):
         return items
     contents = [f"- [{name}](#{name.replace('.', '')}): {title}" for name, title in titles.items()]
-    parts = [f"# {family}", plain((home.__doc__ or "").strip()), *bibliography({system.source.key for system in systems.values()})]
-    parts.append("\n".join(contents))
+    parts = [
+        f"# {family}",
+        plain((home.__doc__ or "").strip()),
+        "**Papers**",
+        *bibliography({system.source.key for system in systems.values()}),
+    ]
+    parts += ["**Models**", "\n".join(contents)]
     for name, system in systems.items():
         text = (modules[name].__doc__ or "").strip().partition("\n")[2]
         picture = folder / "pictures" / f"{name}.png"
@@ -260,9 +271,11 @@ def write_family(folder: Path, family: str, names: list[str], run: bool) -> list
 
 def draw_model(folder: Path, name: str) -> None:
     """Draws a default run of a model; on arrays, for which nothing is compiled, where it has no noise."""
+    from odesim.plot.html import page_of_solution
     from odesim.plot.solution import figure_of_solution
 
     backend = "numba" if odesim.load_model(name).noise else "numpy"
-    figure = figure_of_solution(odesim.integrate(name, save=200, backend=backend))
+    run = odesim.integrate(name, save=200, backend=backend)
+    figure = figure_of_solution(run)
     figure.set_layout_engine(None)  # it has its places, and is drawn once
-    draw(figure, folder, name)
+    draw(figure, folder, name, page_of_solution(run, plotlyjs=PLOTLY))  # fits a phone, where the figure's does not

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from odesim.base.arrays import Array
+from odesim.inputs.registry import summary
 from odesim.plot.between import with_between, with_times
 from odesim.plot.choice import Choice
 from odesim.plot.files import MARKS, PAGE, Page
 from odesim.plot.html_figure import words_of
 from odesim.plot.labels import symbol
 from odesim.plot.panels import MAP, MAX_MARKS, RASTER, Quantity, spread_indices
-from odesim.plot.scales import TimeAxis, make_time_axis
+from odesim.plot.scales import TimeAxis, color_scale, make_time_axis
 from odesim.plot.solution import COLORS, GREY, choose_quantities, refuse_scales, with_rasters
 from odesim.plot.style import CATEGORIES, DIVERGING, SEQUENTIAL, ordered_colors
 from odesim.stepper.occurrences import Events
@@ -46,7 +47,7 @@ arrange();
 """In the page: panels beside each other where it is wide, else one below the other, as on a phone."""
 
 
-def page_of_solution(solution: "Solution", choice: Choice | None = None) -> Page:
+def page_of_solution(solution: "Solution", choice: Choice | None = None, *, plotlyjs: bool | str = True) -> Page:
     """A page of html of a Solution: few components as lines, many as a map of components over time, events as marks.
 
     One can zoom, read values off and choose lines. Nothing is loaded from elsewhere when it is opened. It needs plotly, the extra
@@ -58,6 +59,8 @@ def page_of_solution(solution: "Solution", choice: Choice | None = None) -> Page
         As of `integrate`.
     choice : Choice
         Quantities, a component, scales.
+    plotlyjs : bool or str
+        As plotly takes it: its program in the page itself, or the address of the file.
 
     Returns
     -------
@@ -79,7 +82,7 @@ def page_of_solution(solution: "Solution", choice: Choice | None = None) -> Page
     figure = make_figure(solution, choice or Choice())
     ways = [dumps(arrangement(figure, columns)) for columns in (COLUMNS, 1)]
     script = SCRIPT.replace("WIDE", ways[0]).replace("NARROW", ways[1])
-    text: str = figure.to_html(include_plotlyjs=True, full_html=True, post_script=script)
+    text: str = figure.to_html(include_plotlyjs=plotlyjs, full_html=True, div_id="picture", post_script=script)
     head = f'<head>{MARKS[PAGE[0]].decode()}<meta name="viewport" content="width=device-width"><title>{escape(str(solution.model))}</title>'
     return Page(text.replace("<head>", head, 1))
 
@@ -118,7 +121,8 @@ def make_figure(solution: "Solution", choice: Choice) -> Any:
     figure.update_xaxes(type="log" if time_axis.log else "linear", showticklabels=True)
     end = f": {solution.status} at t = {float(solution.t[-1]):.6g}" * (solution.status not in ("ok", "event"))
     more = [f"not shown: {', '.join(q.name for q in hidden)}"] * bool(hidden)
-    words = {"title": f"{solution.model}{end}", "notes": [*more, *notes]}
+    about = summary(str(solution.model)).replace("`", "")
+    words = {"title": f"{solution.model}{end}", "notes": [*[about] * bool(about), *more, *notes]}
     figure.update_layout(template="plotly_white", font_family="DejaVu Sans, sans-serif", meta=words, margin={"l": 60, "r": 20, "b": 20})
     figure.update_layout(title={"x": 0.02, "y": 1, "yref": "container", "yanchor": "top", "pad": {"t": 36}})
     for key, value in arrangement(figure, COLUMNS).items():
@@ -169,7 +173,7 @@ def add_quantity(figure: Any, quantity: Quantity, time_axis: TimeAxis, place: di
     chosen = spread_indices(quantity.count, MAP)
     shown = np.where(np.isfinite(values), values, np.nan)[:, chosen].T
     shown = np.log10(np.where(shown > 0, shown, np.nan)) if log_colors else shown
-    both = not log_colors and bool(np.nanmin(shown) < 0 < np.nanmax(shown)) if np.isfinite(shown).any() else False
+    both = not log_colors and color_scale(shown, "", False).cmap == DIVERGING
     labels = [quantity.component(int(i)) for i in chosen]
     name = escape(quantity.name)
     hover = f"{name}[%{{y}}]<br>t = %{{x:.6g}}<br>" + ("log10 " if log_colors else "") + "%{z:.6g}<extra></extra>"

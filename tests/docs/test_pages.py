@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+import odesim
 from odesim.cli import cli
 
 ROOT = Path(__file__).parents[2]
@@ -78,3 +79,16 @@ def test_drawing_is_current(name, tmp_path):
     run_path(str(DOCS / "drawings.py"))[f"draw_{name}"](tmp_path / "drawn.svg")
     drawn, shown = (re.findall("<!-- (.*?) -->", path.read_text()) for path in (tmp_path / "drawn.svg", DOCS / f"{name}.svg"))
     assert drawn == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("v^2/2 of v[l]", "${v}^{2}$/2 of ${v}_{l}$"),
+        ("v^T v, v^(1/(M - 1)), v^l", "${v}^{T}$ ${v}$, ${v}^{1/(M - 1)}$, ${v}^{l}$"),
+        ("`v^2`, 2^v and very", "`v^2`, 2^${v}$ and very"),
+    ],
+)
+def test_symbols_in_prose_are_formulas(text, shown):
+    """With their indices and powers; code and words stay."""
+    assert run_path(str(DOCS / "_ext" / "markdown.py"))["prose"](text, odesim.load_model("joma.linear")) == shown

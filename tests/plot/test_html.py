@@ -15,6 +15,7 @@ from odesim.cli import cli
 from odesim.plot import Choice, figure_of_solution, page_of_solution, save
 from odesim.plot.html import arrangement, make_figure
 from odesim.plot.html_figure import to_plotly, words_of
+from odesim.plot.style import SEQUENTIAL
 from odesim.store import read_solution
 from tests.support.pictures import CASES, T, solution
 
@@ -83,6 +84,15 @@ def test_a_matrix_is_a_map():
     assert "<title>scan_snap.reduced</title>" in page_of_solution(run, Choice(("Z",)))
     one = make_figure(run, Choice(("u",), log="y"))
     assert one.layout.yaxis.type == "log" and one.data[0].name == "u"
+
+
+def test_words_and_colours_are_those_of_the_picture():
+    """What the model is stands below the name; rounding below 0 is no second sign, whose colours would take half of the range."""
+    run = odesim.integrate("particles.density", save=11)
+    assert 0 > run.y["a"].min() > -0.1 * run.y["a"].max()
+    figure, shown = make_figure(run, Choice(("a",))), figure_of_solution(run, Choice(("a",)))
+    assert "Many tokens on the circle" in figure.layout.title.text and figure.layout.coloraxis.cmid is None
+    assert shown.axes[0].collections[0].get_cmap().name == SEQUENTIAL
 
 
 @pytest.mark.first(12)
