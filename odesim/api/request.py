@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -138,7 +139,8 @@ def sizes_text(numbers: Numbers) -> str:
 def check_range(system: System, numbers: Numbers, dtype: str) -> None:
     """Raises ParamError if a number overflows this dtype, or a part of the right-hand side at the start, which is another number then."""
     values = {**numbers.params, **numbers.initial}
-    (size, name), most = largest(values), float(np.finfo(dtype).max)
+    sizes, most = largest(values), float(np.finfo(dtype).max)
+    name, size = max(sizes.items(), key=itemgetter(1), default=("", 0.0))
     if size > most:
         raise ParamError(f"{name} = {size:g} overflows {dtype}: numbers go up to {most:.2g}")
     if extreme(values.values(), dtype):
@@ -265,13 +267,15 @@ def warn_below_tolerance(system: System, numbers: Numbers, options: RunOptions) 
     if options.step is not None or system.discrete:
         return []
     twins = {twin for pairs in system.sensitivities.values() for twin in pairs.values()}
-    starts = {name: np.abs(value) for name, value in numbers.initial.items() if name not in twins}
+    starts = {name: value for name, value in numbers.initial.items() if name not in twins}
     atol: Mapping[str, Any] = dict.fromkeys(starts, options.atol or 1e-300)
     if options.by_state:
         layout = Layout(tuple(starts), tuple(map(np.shape, starts.values())))
         atol = layout.split(usable(options, layout, "float64")[1])
-    with np.errstate(over="ignore"):
-        units = {name: float((start / atol[name]).max(initial=0.0)) for name, start in starts.items()}
+        with np.errstate(over="ignore"):
+            units = largest({name: start / atol[name] for name, start in starts.items()})
+    else:
+        units = {name: size / atol[name] for name, size in largest(starts).items()}
     if not any(0 < size < 1 for size in units.values()):
         return []
     compiled = parts_of(system, "numpy", "float64", False).compiled
@@ -282,7 +286,7 @@ def warn_below_tolerance(system: System, numbers: Numbers, options: RunOptions) 
     if below:
         sizes = {atol_ for name in below for atol_ in np.ravel(atol[name]).tolist()}
         what = f"atol = {sizes.pop():g}" if len(sizes) == 1 else "its atol" if len(below) == 1 else "their atol"
-        remedy = {n: float(f"{10.0 ** np.floor(np.log10(options.rtol * float(np.max(starts[n])))):.0e}") for n in below}
+        remedy = {n: float(f"{10.0 ** np.floor(np.log10(options.rtol * float(np.max(np.abs(starts[n]))))):.0e}") for n in below}
         what = f"{' and '.join(below)} {'starts' if len(below) == 1 else 'start'} below {what}, where errors are not seen"
         warnings.warn(f"{what}: what grows from there may be wrong; give atol={remedy}", ToleranceWarning, 4)
     return below

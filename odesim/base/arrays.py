@@ -3,9 +3,8 @@
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from math import prod
-from operator import itemgetter
 from types import ModuleType
 from typing import Any
 
@@ -20,6 +19,7 @@ Array = NDArray[Any]
 LINE, PAGE = 64, 4096  # bytes
 # Fourth powers of what is smaller are numbers, and squares of what is larger, so that nothing needs a second look.
 POWER, ROOT = 0.25, 0.5
+FEW = 64  # numbers that Python looks at in less time than numpy does
 
 
 def array_namespace(*arrays: Any) -> ModuleType:
@@ -69,24 +69,33 @@ def _from_dlpack(value: Any) -> Array:
 
 def extreme(values: Iterable[Any], dtype: str) -> bool:
     """Whether a number is so large that powers of it overflow in this dtype, or so small that its square is 0."""
-    ones, arrays = list[Any](), list[Any]()
+    small, large = _usual(dtype)
     for value in values:
-        (arrays if getattr(value, "ndim", 0) else ones).append(value)
-    # numbers are looked at together: of 28 states that are numbers, one by one, it was a tenth of a call of integrate
-    return any([bool(extreme_entries(a, dtype).any()) for a in ([np.array(ones, np.float64)] if ones else []) + arrays])
+        if getattr(value, "size", 1) > FEW:
+            if extreme_entries(value, dtype).any():
+                return True
+        else:
+            sizes = map(abs, value.ravel().tolist() if getattr(value, "ndim", 0) else (float(value),))
+            if any(not small <= size <= large and 0 < size < np.inf for size in sizes):
+                return True
+    return False
 
 
-def largest(named: Mapping[str, Any]) -> tuple[float, str]:
-    """The size of the largest number in these arrays, and the name of its array; 0 and "" where there is none."""
-    sizes = [(float(np.abs(a).max(initial=0.0)) if getattr(a, "ndim", 0) else abs(float(a)), name) for name, a in named.items()]
-    return max(sizes, key=itemgetter(0), default=(0.0, ""))
+def largest(named: Mapping[str, Any]) -> dict[str, float]:
+    """{name: size of the largest number in its array}."""
+    return {name: float(np.abs(a).max(initial=0.0)) if getattr(a, "ndim", 0) else abs(float(a)) for name, a in named.items()}
 
 
 def extreme_entries(values: Any, dtype: str) -> Any:
     """Which entries of an array of numpy or cupy are extreme in this dtype; those that are not finite are not."""
-    limits, sizes = np.finfo(dtype), abs(values)
-    large, small = float(limits.max) ** POWER, float(limits.tiny) ** ROOT
+    (small, large), sizes = _usual(dtype), abs(values)
     return ((sizes > large) & (sizes < np.inf)) | ((sizes > 0) & (sizes < small))
+
+
+@cache
+def _usual(dtype: str) -> tuple[float, float]:
+    """The least and the largest size of a number that is not extreme."""
+    return float(np.finfo(dtype).tiny) ** ROOT, float(np.finfo(dtype).max) ** POWER
 
 
 def on_same_device(like: Any, named: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -100,28 +109,35 @@ def aligned_empty(shape: int | tuple[int, ...], dtype: Any = np.float64, *, turn
 
     turn: a small number that differs between the arrays of one loop, so that they do not compete for the same cache sets.
     """
-    count = prod(shape) if isinstance(shape, tuple) else shape
-    size = count * np.dtype(dtype).itemsize
+    size = (prod(shape) if isinstance(shape, tuple) else shape) * np.dtype(dtype).itemsize
     if size < PAGE:
         return np.empty(shape, dtype)
     # a level-1 cache finds its set by the offset in a page: arrays of one loop that start at the same offset evict each other. 5 and the 64
     # lines of a page have no common factor, so that 64 arrays have starts of their own, and consecutive ones are not neighbours.
     raw = np.empty(size + PAGE + LINE, np.uint8)
-    start = -raw.ctypes.data % LINE + turn * 5 * LINE % PAGE
-    return raw[start : start + size].view(dtype).reshape(shape)
+    return np.ndarray(shape, dtype, raw, -raw.ctypes.data % LINE + turn * 5 * LINE % PAGE)
 
 
-def arena(sizes: Mapping[int, int]) -> tuple[Array, dict[int, int]]:
-    """One block of memory for arrays of these sizes in bytes, and {key: offset of each array}, all on cache lines.
+class Arena:
+    """The places of arrays of these sizes in bytes in one block of memory, all on cache lines. starts {key: offset of an array}.
 
     The key of a large array is its turn (see aligned_empty), so that the arrays of one loop start at different offsets in a page.
     """
-    starts, total = {}, 0
-    for turn, size in sizes.items():
-        total += (turn * 5 * LINE % PAGE - total) % PAGE if size >= PAGE else 0
-        starts[turn] = total
-        total += -(-size // LINE) * LINE
-    return aligned_empty(max(total, PAGE), np.uint8), starts
+
+    def __init__(self, sizes: Mapping[int, int]) -> None:
+        self.starts, total = dict[int, int](), 0
+        for turn, size in sizes.items():
+            total += (turn * 5 * LINE % PAGE - total) % PAGE if size >= PAGE else 0
+            self.starts[turn] = total
+            total += -(-size // LINE) * LINE
+        self.size = max(total, PAGE)
+        self._keys, self._offsets = (np.array(list(part), np.int64) for part in (self.starts, self.starts.values()))
+
+    def memory(self, table: Array) -> Array:
+        """A new block, with the addresses of its arrays in a table (k,) of int64, where their keys are their places."""
+        block = aligned_empty(self.size, np.uint8)
+        table[self._keys] = block.ctypes.data + self._offsets
+        return block
 
 
 def aligned(a: Array, *, turn: int = 0) -> Array:
@@ -165,11 +181,13 @@ class Layout:
 
     def split(self, y: Array) -> dict[str, Array]:
         """Views {name: (*lead, *shape)} of y (*lead, n); the last axis is the flat one."""
-        ranges = zip(self.names, self.shapes, self.offsets[:-1], self.offsets[1:], strict=True)
-        return {name: y[..., a:b].reshape((*y.shape[:-1], *shape)) for name, shape, a, b in ranges}
+        ranges, lead = zip(self.names, self.shapes, self.offsets[:-1], self.offsets[1:], strict=True), y.shape[:-1]
+        return {name: y[..., a:b].reshape(lead + shape) if shape else y[..., a] for name, shape, a, b in ranges}
 
     def join(self, parts: Mapping[str, Any], dtype: str = "float64") -> Array:
         """The flat vector (n,) of named arrays."""
+        if not any(self.shapes):  # numbers alone, together: one by one, 28 of them take ten times as long
+            return np.array([parts[name] for name in self.names], dtype)
         y = np.empty(self.size, dtype)
         for name, view in self.split(y).items():
             view[...] = parts[name]

@@ -1,5 +1,6 @@
 """What ends a long run early, as a flag that it checks so that it can keep its results: Ctrl-C, SIGTERM, and a limit of time."""
 
+import _signal  # type: ignore[import-not-found]  # functions of `signal` make an enum of every handler: 20 microseconds a run
 import math
 import signal
 import threading
@@ -101,14 +102,14 @@ def all_or_nothing() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    whole, watched = Whole(), [number for number in NUMBERS if signal.getsignal(number) is signal.default_int_handler]
+    whole, watched = Whole(), [number for number in NUMBERS if _signal.getsignal(number) is signal.default_int_handler]
     for number in watched:
-        signal.signal(number, whole)
+        _signal.signal(number, whole)
     try:
         yield
     finally:
         for number in watched:
-            signal.signal(number, signal.default_int_handler)
+            _signal.signal(number, signal.default_int_handler)
     whole.check()  # an interrupt may have been dropped, as ctypes drops one in a callback
 
 
@@ -149,23 +150,23 @@ def _watched(stop: Callable[[], None], replaced: tuple[Any, ...]) -> Iterator[No
 
     replaced: handlers that give way, and those of all_or_nothing() do; another one, or none as under nohup, was set on purpose and stays.
     """
-    handlers = {number: signal.getsignal(number) for number in NUMBERS}
+    handlers = {number: _signal.getsignal(number) for number in NUMBERS}
     before = {number: handler for number, handler in handlers.items() if handler in replaced or isinstance(handler, Whole)}
 
     def handle(number: int, _: Any) -> None:
         stop()
         handler = before[signal.Signals(number)]
-        signal.signal(number, handler)
+        _signal.signal(number, handler)
         if isinstance(handler, Whole):
             handler.came = True
 
     for number in before:
-        signal.signal(number, handle)
+        _signal.signal(number, handle)
     try:
         yield
     finally:
         for number, handler in before.items():
-            signal.signal(number, handler)
+            _signal.signal(number, handler)
     for handler in before.values():
         if isinstance(handler, Whole):
             handler.check()

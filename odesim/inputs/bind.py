@@ -407,6 +407,8 @@ def _scalar(name: str, value: Any) -> int | float:
 
 
 def _sizes_of_arrays(schema: Schema, arguments: Mapping[str, Any], known_sizes: Sizes) -> None:
+    if not arguments:
+        return
     for place in schema.params + schema.states:
         if isinstance(arguments.get(place.name), np.ndarray):
             known_sizes.observe(place.extents, arguments[place.name].shape, place.name)
@@ -434,9 +436,7 @@ def _sizes_by_default(schema: Schema, known_sizes: Sizes, later: set[str]) -> No
 
 def _param(schema: Schema, place: Place, argument: Any, known_sizes: Sizes, bound: Mapping[str, Any], seed: int) -> Any:
     """The value of a parameter: a checked array, or a Python number where the shape is ()."""
-    shape = known_sizes.shape(place.extents, place.name)
-    _check_room(schema, place, shape, known_sizes)
-    value = argument
+    shape, value = _shape(schema, place, known_sizes), argument
     if value is None:
         value = _default(schema, place, shape, known_sizes, bound) if callable(place.start) else place.start
     if not shape and not isinstance(value, np.ndarray | Value):
@@ -466,16 +466,18 @@ def _default(schema: Schema, place: Place, shape: tuple[int, ...], known_sizes: 
 
 
 def _initial(schema: Schema, place: Place, argument: Any, known_sizes: Sizes, bound: Mapping[str, Any], seed: int) -> Array:
-    shape = known_sizes.shape(place.extents, place.name)
-    _check_room(schema, place, shape, known_sizes)
+    shape = _shape(schema, place, known_sizes)
     value = place.start if argument is None else argument
     if isinstance(value, Formula):
         value = check_numbers(place, value(known_sizes.values, bound))
     return _to_array(place, value, shape, seed)
 
 
-def _check_room(schema: Schema, place: Place, shape: tuple[int, ...], known_sizes: Sizes) -> None:
-    """Raises ParamError where a float64 array of this shape does not fit in memory."""
+def _shape(schema: Schema, place: Place, known_sizes: Sizes) -> tuple[int, ...]:
+    """The shape of an array. Raises ParamError where one of float64 does not fit in memory."""
+    if not place.extents:
+        return ()
+    shape = known_sizes.shape(place.extents, place.name)
     need = 8 * prod(shape)
     free = free_bytes() if need > SMALL else None
     if free is not None and need > free:
@@ -483,6 +485,7 @@ def _check_room(schema: Schema, place: Place, shape: tuple[int, ...], known_size
         raise ParamError(
             f"{schema.name}: {place.name} {place.shape_text} takes {need / 1e9:.3g} GB ({sizes}), and {free / 1e9:.3g} GB are free"
         )
+    return shape
 
 
 def _to_array(place: Place, value: Any, shape: tuple[int, ...], seed: int) -> Array:
@@ -495,5 +498,5 @@ def _to_array(place: Place, value: Any, shape: tuple[int, ...], seed: int) -> Ar
         return value
     # most defaults: numbers that no check can refuse, which takes longer than the rest of a warm bind
     if type(value) is float and isfinite(value) and place.domain.outside is None and not place.integer:
-        return np.full(shape, value)
+        return np.full(shape, value) if shape else np.array(value)
     return np.full(shape, check_numbers(place, np.asarray(value)))

@@ -104,12 +104,12 @@ def save_times(save: Any, t0: float, t1: float, *, whole: bool = False) -> "Arra
 
 def stop_times(stop_at: Any, t0: float, t1: float) -> tuple[float, ...]:
     """The times at which a step has to end, increasing, from a number, a list or an array. Raises ParamError."""
+    if isinstance(stop_at, tuple) and not stop_at:
+        return ()
     import numpy as np
 
     from odesim.base.arrays import on_host
 
-    if isinstance(stop_at, tuple) and not stop_at:
-        return ()
     try:
         times = np.atleast_1d(np.asarray(on_host(stop_at), float))
     except (TypeError, ValueError, OverflowError):
@@ -137,14 +137,14 @@ def _inside(where: str, times: "Array", t0: float, t1: float) -> "Array":
 
 def to_save(save: Any) -> "Save | Array":
     """The argument `save` as a Save or an array of times (T,); its len() is the number of times. Raises ParamError."""
-    import numpy as np
-
-    from odesim.base.arrays import on_host
-
     if save is None:
         return Save(2)
     if isinstance(save, Save):
         return save
+    import numpy as np
+
+    from odesim.base.arrays import on_host
+
     save = on_host(save)
     if isinstance(save, str):
         return parse_save(save, "save")

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from odesim.base.errors import CodegenError, SolveError, SpecError
 from odesim.base.memo import IdentityKey, Memo
 from odesim.base.options import REST, RunOptions
 from odesim.inputs.bind import Numbers
+from odesim.ir import sizes as counts
 from odesim.ir.lowering import default_sizes
 from odesim.stepper.callback import callback_system
 from odesim.stepper.laws import Laws, LawSpec
@@ -172,7 +173,6 @@ def products_of(compiled: CompiledRHS, numbers: Numbers, layout: Layout) -> "Bou
 
 def product_cost(compiled: CompiledRHS, bound: "BoundLinear", stages: int, right: float) -> float | None:
     """The cost of a stiff step by products with the Jacobian; None where a matrix is cheaper. right: of a right-hand side."""
-    from odesim.ir import sizes as counts
     from odesim.targets.linearization import MOST_DENSE
 
     if not (compiled.on.compiles and bound.is_large):
@@ -371,39 +371,39 @@ def make_costs(compiled: CompiledRHS, sizes: Mapping[str, int], linear: Callable
 
     linear(): the derivatives of the right-hand side.
     """
-    from odesim.ir import sizes as counts
+    known: dict[Any, float] = {}
 
-    @cache
+    def once(what: Callable[..., float], *of: int) -> float:  # four of functools' caches, which most runs never ask, take 9 microseconds
+        if (what, *of) not in known:
+            known[what, *of] = what(*of)
+        return known[what, *of]
+
     def right() -> float:
         return counts.right_side_cost(compiled.program, sizes, compiled.backend)
 
-    @cache
     def derive() -> float:
         return counts.derivation_cost(compiled.program)
 
-    @cache
     def stiff(stages: int) -> float:
         bound = linear()
         slopes, sparse = bound.linear.derivatives.program, bound.eliminated if compiled.on.compiles else None
         if sparse is not None:
-            return counts.eliminated_step_cost(slopes, sparse.entries, bound.sizes, stages, right())
-        by_products = product_cost(compiled, bound, stages, right())
+            return counts.eliminated_step_cost(slopes, sparse.entries, bound.sizes, stages, once(right))
+        by_products = product_cost(compiled, bound, stages, once(right))
         if by_products is not None:
             return by_products
-        return counts.stiff_step_cost(slopes, bound.chain, bound.sizes, stages, right())
+        return counts.stiff_step_cost(slopes, bound.chain, bound.sizes, stages, once(right))
 
-    @cache
     def kernel() -> float:
-        return stiff_lanes_step(right(), linear())
+        return stiff_lanes_step(once(right), linear())
 
-    return Costs(right, derive, stiff, kernel)
+    return Costs(*(partial(once, what) for what in (right, derive, stiff, kernel)))
 
 
 def stiff_lanes_step(right: float, bound: Any) -> float:
     """Nanoseconds of one Rosenbrock step in all lanes. right: of a right-hand side; bound: its derivatives."""
     from odesim.ir.jacobian import Chain
-    from odesim.ir.sizes import FLOP
 
     n, chain = bound.layout.size, bound.chain
-    dense = FLOP * (2 / 3 * n**3 + 16 * n**2) if isinstance(chain, Chain) and chain.plan.block_extent is None else 0.0
+    dense = counts.FLOP * (2 / 3 * n**3 + 16 * n**2) if isinstance(chain, Chain) and chain.plan.block_extent is None else 0.0
     return LANE * step_cost(METHODS["tsit5"], right, n) + dense

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
 
-from odesim.base.arrays import Array, arena
+from odesim.base.arrays import Arena, Array
 from odesim.base.options import RunOptions
 from odesim.stepper.codes import Standing
 from odesim.stepper.control import LOG2_LEAST_OLD, longest_step
@@ -18,6 +18,7 @@ from odesim.stepper.search_samples import memory_size, most_zeros
 from odesim.stepper.table import ANSWERS, COUNTS, RUN, SEARCH, places
 
 EVENT_ROOM = 64
+LAW_ARRAYS = ("LAW_SENSE", "LAW_NOW", "LAW_BEST", "LAW_WORST", "LAW_TIME")
 
 
 @cache
@@ -29,7 +30,27 @@ def numbers_of(method: Any) -> dict[str, float]:
     return {"ALPHA": alpha, "BETA": beta, "SHRINK": shrink, "GROW": grow, "START_POWER": power, **more}
 
 
-LAW_ARRAYS = ("LAW_SENSE", "LAW_NOW", "LAW_BEST", "LAW_WORST", "LAW_TIME")
+@lru_cache(maxsize=64)
+def arena_of(n: int, width: int, rows: int, stages: int, numbers: int, pieces: int, size: int, watched: int) -> Arena:
+    """The places of the arrays of a run in its memory. width: bytes of a number of the state; size: of the events; watched: of the laws."""
+    # one arena: rows that start at the same offset of different pages would fall into the same cache sets
+    turns = places(RUN)
+    sizes = {
+        "COUNTS": COUNTS.itemsize,
+        "STOP": 8,
+        "NUMBERS": 8 * numbers,
+        "ORDER": 8 * stages,
+        "COEF": 8 * stages,
+        "BLOCK": width * min(n, 1024),
+        "SUMS": 8 * (32 + (n + 1023) // 1024),
+        "G": 8 * (pieces + 3) * size,
+        "FACTS": 8 * 2 * size,
+        "LOOKED": 8 * 2,
+        **dict.fromkeys(LAW_ARRAYS, 8 * watched),
+        "WORK": width * rows * n,
+        "K": width * stages * n,
+    }
+    return Arena({turns[name]: size for name, size in sizes.items()})
 
 
 class RunState:
@@ -53,7 +74,7 @@ class RunState:
         self.stays: bool = getattr(problem.rhs, "stays", False)  # the saved rows are to stay on the device where they are computed
         # one row more, for the last state of a run that stops early
         self.out: Any = np.empty((0 if self.stays else len(save) + 1, n), dtype)
-        self.table = np.zeros(1, RUN)
+        self.table = np.zeros(RUN.itemsize // 8, np.int64).view(RUN)  # zeros of a type with 80 names take 20 times as long
         self.at = self.table[0]
         self._zeros: list[tuple[Array, Array]] = []
         self._search, self._answer = np.zeros(1, SEARCH), np.empty(ANSWERS)
@@ -163,46 +184,21 @@ class RunState:
 
     def _fill_arrays(self, n: int, dtype: np.dtype) -> None:
         """Allocates one memory for all arrays in the table, and fills in their addresses."""
-        m, width, laws = self.method, dtype.itemsize, self.problem.laws
+        at, laws, stages, size = self.at, self.problem.laws, self.method.stages, self.problem.rhs.n_events
         senses = laws.senses if laws else np.empty(0)
-        size, stages, watched = self.problem.rhs.n_events, m.stages, len(senses)
-        # one arena: rows that start at the same offset of different pages would fall into the same cache sets
-        turns = places(RUN)
-        sizes = {
-            "COUNTS": COUNTS.itemsize,
-            "STOP": 8,
-            "NUMBERS": 8 * len(self._places),
-            "ORDER": 8 * stages,
-            "COEF": 8 * stages,
-            "BLOCK": width * min(n, 1024),
-            "SUMS": 8 * (32 + (n + 1023) // 1024),
-            "G": 8 * (self.pieces + 3) * size,
-            "FACTS": 8 * 2 * size,
-            "LOOKED": 8 * 2,
-            **dict.fromkeys(LAW_ARRAYS, 8 * watched),
-            "WORK": width * self.rows * n,
-            "K": width * stages * n,
-        }
-        self._memory, offsets = arena({turns[name]: size for name, size in sizes.items()})
-        at, base, starts = self.at, self._memory.ctypes.data, dict(zip(sizes, offsets.values(), strict=True))
-        for name, start in starts.items():
-            at[name] = base + start
+        watched = len(senses)
+        arena = arena_of(n, dtype.itemsize, self.rows, stages, len(self._places), self.pieces, size, watched)
+        self._memory = arena.memory(self.table.view(np.int64))
         at["TIMES"], at["OUT"] = self.save.ctypes.data, self.out.ctypes.data
+        turns = places(RUN)
 
-        def view(name: str, count: int, kind: Any = np.int64) -> Array:
-            start = starts[name]
-            return self._memory[start : start + count * np.dtype(kind).itemsize].view(kind)
+        def view(name: str, shape: Any, kind: Any = np.int64) -> Array:
+            return np.ndarray(shape, kind, self._memory, arena.starts[turns[name]])
 
-        self.counts, self.stopping = view("COUNTS", 1, COUNTS), view("STOP", 1)
-        self.numbers = view("NUMBERS", len(self._places), np.float64)
-        self.numbers.fill(0.0)
-        self.counts[:] = 0
-        self.stopping.fill(0)
-        self.work = view("WORK", self.rows * n, dtype).reshape(self.rows, n)
-        self.work[0] = self.problem.y0
-        self._order = view("ORDER", stages)
-        self._order[:] = range(stages)
-        view("COEF", stages, np.float64).fill(0.0)
+        self._memory[: arena.starts[turns["BLOCK"]]] = 0  # counts, numbers and weights
+        self.counts, self.stopping, self._order = view("COUNTS", 1, COUNTS), view("STOP", 1), view("ORDER", stages)
+        self.numbers, self.work = view("NUMBERS", len(self._places), np.float64), view("WORK", (self.rows, n), dtype)
+        self.work[0], self._order[:] = self.problem.y0, np.arange(stages)
         if size:
             view("FACTS", 2 * size)[:] = search_facts(self.problem).ravel()
         self.best, self.violations, self.law_times = (view(slot, watched, np.float64) for slot in LAW_ARRAYS[2:])

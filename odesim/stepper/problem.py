@@ -263,7 +263,7 @@ class Problem:
         n = self.rhs.layout.size
         if np.shape(self.y0) != (n,):
             raise SolveError(f"the initial state has shape {np.shape(self.y0)}, the system ({n},)")
-        if not (np.isfinite(self.t0) and np.isfinite(self.t1) and self.t0 < self.t1):
+        if not (math.isfinite(self.t0) and math.isfinite(self.t1) and self.t0 < self.t1):
             raise SolveError(f"the span must go forward between finite times, not {self.t0:g}:{self.t1:g}")
         total = sum(event.size for event in self.events)
         if total != self.rhs.n_events:
@@ -301,17 +301,17 @@ def check_options(options: RunOptions) -> RunOptions:
     step, rtol, atol, max_steps, max_step = options.step, options.rtol, options.atol, options.max_steps, options.max_step
     first = options.first_step
     for name, length, what in (("max_step", max_step, "bounds"), ("first_step", first, "is the first of")):
-        if length is not None and not (np.isfinite(length) and length > 0):
+        if length is not None and not (math.isfinite(length) and length > 0):
             raise SolveError(f"{name} must be a finite number above 0, not {length}")
         if length is not None and step is not None:
             raise SolveError(f"{name} {what} adaptive steps, and step makes them all of one size: give one of them")
     if first is not None and max_step is not None and first > max_step:
         raise SolveError(f"first_step = {first:g} is longer than max_step = {max_step:g}")
-    if step is not None and not (np.isfinite(step) and step > 0):
+    if step is not None and not (math.isfinite(step) and step > 0):
         raise SolveError(f"the step must be a finite number above 0, not {step}")
-    if not (np.isfinite(rtol) and rtol > 0):
+    if not (math.isfinite(rtol) and rtol > 0):
         raise SolveError(f"rtol must be a finite number above 0, not {rtol}")
-    for name, value in atol.items() if isinstance(atol, Mapping) else (("", atol),):
+    for name, value in atol.items() if isinstance(atol, Mapping) else () if 0 <= atol < math.inf else (("", atol),):
         bad = np.ravel(value)[~(np.isfinite(value) & (np.asarray(value) >= 0)).ravel()]
         if bad.size:
             raise SolveError(f"atol{name and f' of {name}'} must be a finite number, 0 or above, not {bad[0]}")
@@ -323,7 +323,7 @@ def check_options(options: RunOptions) -> RunOptions:
 def save_grid(problem: Problem, save: Array | None) -> Array:
     """The saved times (T,), a copy."""
     times = np.array([problem.t0, problem.t1] if save is None else save, dtype=np.float64)
-    if times.ndim != 1 or not np.isfinite(times).all() or (times[1:] <= times[:-1]).any():
+    if times.ndim != 1 or not (times[1:] > times[:-1]).all() or not all(map(math.isfinite, times[[0, -1]] if len(times) else ())):
         raise SolveError("the times to save must be finite and increasing")
     if len(times) and (times[0] < problem.t0 or times[-1] > problem.t1):
         ends = apart(problem.t0, problem.t1, times[0], times[-1])

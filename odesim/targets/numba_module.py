@@ -1,16 +1,16 @@
 """Programs as numba modules: a kernel for each Program, the C functions that an integrator calls, imports, and the address table."""
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property, lru_cache, partial
 from importlib import import_module
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from odesim.base.arrays import Array, aligned, arena
+from odesim.base.arrays import Arena, Array, aligned
 from odesim.base.device import TURNED, gemm_address
 from odesim.ir.program import Program
 from odesim.ir.scalars import Formulas
@@ -77,6 +77,11 @@ class ModuleText:
     scales: int
     local: bool
     products: tuple[tuple[Any, ...], ...] = ()
+
+    @cached_property
+    def table(self) -> Callable[..., tuple[Array, Arena, bool]]:
+        """A function (dtype, length, longest, *items of sizes) of an address table without parameters, which remembers the last ones."""
+        return lru_cache(maxsize=16)(partial(_without_parameters, self))
 
 
 @dataclass(frozen=True)
@@ -296,9 +301,22 @@ def make_table(
     shared: {parameter: its array} of another table, which this one reads too.
     """
     # all memory of a run lies in one arena on cache lines: where arrays lie in a page alone is worth up to 17 % (one large system)
-    blocks = -(-longest // BLOCK)
-    lengths = {"length": length, "blocks": blocks}
-    width = 8 if dtype == "float64" else 4
+    fixed, arena, large = text.table(dtype, length, longest, *sizes.items())
+    table = fixed.copy()
+    references, arrays = [arena.memory(table)], dict[str, Array]()
+    for n, entry in enumerate(text.entries):
+        if entry.kind in ("numbers", "array"):
+            a = (shared or {}).get(entry.name)
+            a = _parameter_array(entry, text, params, dtype) if a is None else a
+            references.append(a)
+            arrays[entry.name] = a
+            table[n] = a.ctypes.data
+    return AddressTable(table, table.ctypes.data, tuple(references), arrays, large)
+
+
+def _without_parameters(text: ModuleText, dtype: str, length: int, longest: int, *items: tuple[str, int]) -> tuple[Array, Arena, bool]:
+    """What parameters do not change of an address table: its numbers, the places of its memory, and whether BLAS computes products."""
+    sizes, blocks, width = dict(items), -(-longest // BLOCK), 8 if dtype == "float64" else 4
     scratch = _scratch(text, width, length, blocks)
     byte_sizes = {}
     for n, entry in enumerate(text.entries):
@@ -306,27 +324,11 @@ def make_table(
             byte_sizes[n] = scratch[entry.name]
         elif entry.kind == "temporary":
             byte_sizes[n] = prod(extents(entry.shape, sizes)) * width
-    memory, starts = arena(byte_sizes)
-    base = memory.ctypes.data
     # below it our tiles are faster; and scipy.linalg, where BLAS is, need not be imported
     large = any(prod(extents(product, sizes)) > TURNED for product in text.products)
-    table, references, arrays = np.empty(len(text.entries), np.int64), [memory], dict[str, Array]()
-    for n, entry in enumerate(text.entries):
-        if entry.kind in lengths:
-            table[n] = lengths[entry.kind]
-        elif entry.kind == "size":
-            table[n] = sizes[entry.name]
-        elif entry.kind == "blas":
-            table[n] = gemm_address(dtype) if large else 0
-        elif n in starts:
-            table[n] = base + starts[n]
-        else:
-            a = (shared or {}).get(entry.name)
-            a = _parameter_array(entry, text, params, dtype) if a is None else a
-            references.append(a)
-            arrays[entry.name] = a
-            table[n] = a.ctypes.data
-    return AddressTable(table, table.ctypes.data, tuple(references), arrays, large)
+    numbers = {"length": length, "blocks": blocks, "blas": gemm_address(dtype) if large else 0}
+    fixed = [sizes[entry.name] if entry.kind == "size" else numbers.get(entry.kind, 0) for entry in text.entries]
+    return np.array(fixed, np.int64), Arena(byte_sizes), large
 
 
 def _parameter_array(entry: TableEntry, text: ModuleText, params: Mapping[str, Any], dtype: str) -> Array:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from odesim.base.arrays import LINE, PAGE, arena
+from odesim.base.arrays import LINE, PAGE, Arena
 
 
 def test_arrays_of_a_block() -> None:
@@ -10,7 +10,9 @@ def test_arrays_of_a_block() -> None:
     rng = np.random.default_rng(0)
     for _ in range(50):
         sizes = {turn: int(n) for turn, n in enumerate(rng.choice([0, 8, 200, PAGE - 8, PAGE, 5 * PAGE + 8], 9))}
-        block, starts = arena(sizes)
+        arena, table = Arena(sizes), np.zeros(10, np.int64)
+        block, starts = arena.memory(table), arena.starts
+        assert table.tolist() == [*(block.ctypes.data + start for start in starts.values()), 0]
         assert block.ctypes.data % LINE == 0 and not [start for start in starts.values() if start % LINE]
         ends = [starts[turn] + n for turn, n in sizes.items()]
         assert all(end <= start for end, start in zip(ends, [*list(starts.values())[1:], block.size], strict=True))
