@@ -269,7 +269,7 @@ def warn_below_tolerance(system: System, numbers: Numbers, options: RunOptions) 
     twins = {twin for pairs in system.sensitivities.values() for twin in pairs.values()}
     starts = {name: value for name, value in numbers.initial.items() if name not in twins}
     atol: Mapping[str, Any] = dict.fromkeys(starts, options.atol or 1e-300)
-    if options.by_state:
+    if isinstance(options.atol, Mapping):
         layout = Layout(tuple(starts), tuple(map(np.shape, starts.values())))
         atol = layout.split(usable(options, layout, "float64")[1])
         with np.errstate(over="ignore"):

@@ -98,7 +98,8 @@ class CompiledValues:
         numbers, entries = scalar_parameters(system), table_entries(system, [kernel], ("work_", "part_"))
         functions = CFunctions(entries, numbers, kernel.nests.scratch_blocks, self.dtype)
         source = module_source(system, kernel, functions, [kernel.definitions(), functions.events(kernel)], self.strict)
-        return ModuleText(source, entries, numbers, kernel.nests.scratch_blocks, 0, True, tuple(kernel.nests.products))
+        loops = tuple(self.program.extents.values())
+        return ModuleText(source, entries, numbers, kernel.nests.scratch_blocks, 0, True, tuple(kernel.nests.products), loops)
 
     @cached_property
     def address(self) -> int:
@@ -135,9 +136,7 @@ class BoundValues:
     @cached_property
     def memory(self) -> AddressTable:
         """The address table, with the arrays behind it."""
-        c = self.compiled
-        longest = max(extents(tuple(c.program.extents.values()), self.sizes), default=1)
-        return make_table(c.text, self.sizes, self.params, c.dtype, self.layout.size, longest, self.shared)
+        return make_table(self.compiled.text, self.sizes, self.params, self.compiled.dtype, self.layout.size, self.shared)
 
     @property
     def table(self) -> int:
@@ -341,8 +340,7 @@ class BoundNumba:
 
     @cached_property
     def _table(self) -> AddressTable:
-        longest = max(extents(tuple(self.compiled.program.extents.values()), self.sizes), default=1)
-        return make_table(self.compiled.text, self.sizes, self.params, self.dtype, self.layout.size, longest)
+        return make_table(self.compiled.text, self.sizes, self.params, self.dtype, self.layout.size)
 
     @cached_property
     def table(self) -> int:

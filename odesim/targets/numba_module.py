@@ -67,7 +67,7 @@ class ModuleText:
 
     numbers: scalar parameters. scratch: blocks of scratch memory. scales: numbers stored beside a stage, 0 where stages are not
     scaled. local: the state is computed block by block in scratch memory unless the caller needs it. products: extents of the matrix
-    products that BLAS may compute.
+    products that BLAS may compute. loops: those of loops.
     """
 
     source: str
@@ -77,10 +77,11 @@ class ModuleText:
     scales: int
     local: bool
     products: tuple[tuple[Any, ...], ...] = ()
+    loops: tuple[Any, ...] = ()
 
     @cached_property
     def table(self) -> Callable[..., tuple[Array, Arena, bool]]:
-        """A function (dtype, length, longest, *items of sizes) of an address table without parameters, which remembers the last ones."""
+        """A function (dtype, length, *items of sizes) of an address table without parameters, which remembers the last ones."""
         return lru_cache(maxsize=16)(partial(_without_parameters, self))
 
 
@@ -189,6 +190,7 @@ def module_text(system: System, right: Program, *, dtype: str, strict: bool) -> 
         1 + len(kernel.plan.basis.constants) if kernel.plan.basis else 0,
         kernel.plan.local,
         tuple(kernel.nests.products),
+        tuple(right.extents.values()),
     )
 
 
@@ -293,15 +295,11 @@ def make_table(
     params: Mapping[str, Any],
     dtype: str,
     length: int,
-    longest: int,
     shared: Mapping[str, Array] | None = None,
 ) -> AddressTable:
-    """The address table for these numbers. length: of the flat state. longest: the length of the longest axis.
-
-    shared: {parameter: its array} of another table, which this one reads too.
-    """
+    """The address table for these numbers. length: of the flat state. shared: {parameter: its array} of another table, read here too."""
     # all memory of a run lies in one arena on cache lines: where arrays lie in a page alone is worth up to 17 % (one large system)
-    fixed, arena, large = text.table(dtype, length, longest, *sizes.items())
+    fixed, arena, large = text.table(dtype, length, *sizes.items())
     table = fixed.copy()
     references, arrays = [arena.memory(table)], dict[str, Array]()
     for n, entry in enumerate(text.entries):
@@ -314,9 +312,10 @@ def make_table(
     return AddressTable(table, table.ctypes.data, tuple(references), arrays, large)
 
 
-def _without_parameters(text: ModuleText, dtype: str, length: int, longest: int, *items: tuple[str, int]) -> tuple[Array, Arena, bool]:
+def _without_parameters(text: ModuleText, dtype: str, length: int, *items: tuple[str, int]) -> tuple[Array, Arena, bool]:
     """What parameters do not change of an address table: its numbers, the places of its memory, and whether BLAS computes products."""
-    sizes, blocks, width = dict(items), -(-longest // BLOCK), 8 if dtype == "float64" else 4
+    sizes, width = dict(items), 8 if dtype == "float64" else 4
+    blocks = -(-max(extents(text.loops, sizes), default=1) // BLOCK)
     scratch = _scratch(text, width, length, blocks)
     byte_sizes = {}
     for n, entry in enumerate(text.entries):
