@@ -140,6 +140,11 @@ class Rival:
             return None
         try:
             budget = self._budget(run.tried, left)
+            # a run is compiled, which takes seconds, where it has a turn
+            if self._run is None and (self.strict or hopeless or budget >= LEAST):
+                from odesim.stepper.rosenbrock_run import make_run
+
+                self._run = make_run(self.problem, STIFF, self.save, strict=self.strict, **self.options)
         except CodegenError:
             self._out = self.why = f"; stability limits them, and the Jacobian is too large for {STIFF}"
             return None
@@ -149,6 +154,9 @@ class Rival:
             self._out = self.why = f"; stability limits them, and {str(error).partition(';')[0]}"
             return None
         rival = self._run
+        if rival is None:
+            self.why = f"; stability limits them, but a step of {STIFF} costs what {self._share():.0f} do"
+            return None
         if (budget < LEAST or (rival.goes_on and budget <= rival.tried and not self._is_ahead(run))) and not hopeless:
             return None
         has_turn = not rival.goes_on or budget > rival.tried  # an advance of no steps would say that its last steps had length 0
@@ -181,7 +189,7 @@ class Rival:
             return bool(rival.t > run.t)
         step = max(rival.coming, rival.step)  # the next one may be a short one
         rest = float((self.until - rival.t) / step if step > 0 else np.inf)
-        return rest * costs.stiff(ROSENBROCK[STIFF].stages) <= self._rest(run) * self._step(costs)
+        return rest * self._share() <= self._rest(run)
 
     def _waits(self, run: ExplicitRun, left: float) -> bool:
         """Whether the stiff run is not to have a turn yet: it is behind, its steps do not grow, and no long rest makes it cheap to see."""
@@ -201,18 +209,15 @@ class Rival:
     def _budget(self, tried: float, left: float) -> int:
         """The number of steps that the stiff method may take beside an explicit run with so many steps tried and so many left.
 
-        Raises CodegenError and SolveError where there is no stiff method.
+        Raises CodegenError where the Jacobian is too large.
         """
+        return int((min(MUCH * tried, HALF * left) if self.strict else SHARE * tried) / self._share())
+
+    def _share(self) -> float:
+        """The cost of a stiff step in explicit ones. Raises CodegenError where the Jacobian is too large."""
         costs = self.problem.costs
         assert costs is not None
-        step = self._step(costs)
-        if self._run is None:
-            from odesim.stepper.rosenbrock_run import make_run
-
-            self._run = make_run(self.problem, STIFF, self.save, strict=self.strict, **self.options)
-        if self._run.goes_on:
-            return int(SHARE * tried * step / costs.stiff(ROSENBROCK[STIFF].stages))
-        return int(min(MUCH * tried, HALF * left) * step / costs.compiled())
+        return (costs.compiled() if self.strict else costs.stiff(ROSENBROCK[STIFF].stages)) / self._step(costs)
 
 
 def rounded(count: float) -> str:

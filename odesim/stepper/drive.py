@@ -274,7 +274,7 @@ def driver(kind: str, by_state: bool) -> dict[str, int]:
     # can be imported, where rules of step control are not compiled
     names = list(SIGNATURES) if kind in ("implicit", "stabilised") else ["run", "probed"]
     lines = [f'{name} = njit("{SIGNATURES[name]}")({name})' for name in names]
-    return load_native("\n\n".join([driver_text(kind, by_state), *lines, ""]), kind, names)
+    return load_native("\n\n".join([driver_text(kind, by_state), *lines, ""]), kind, names, once=True)
 
 
 SEARCHED = (*SEARCH_MODULES, "odesim.stepper.search_by_address")
@@ -288,4 +288,4 @@ def search_functions() -> dict[str, int]:
     from odesim.targets.native import load_native
 
     lines = [f"{name} = {decorator}({name})" for name, decorator in EXPORTED.items()]
-    return load_native("\n".join([sources_text(SEARCHED), constants(SEARCH), *lines, ""]), "search", list(EXPORTED))
+    return load_native("\n".join([sources_text(SEARCHED), constants(SEARCH), *lines, ""]), "search", list(EXPORTED), once=True)

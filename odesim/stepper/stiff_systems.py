@@ -186,4 +186,4 @@ def solver_functions() -> dict[str, int]:
     signatures = front_solver.SIGNATURES
     lines = [f"{name} = njit('{signature}', fastmath={{'contract'}})({name})" for name, signature in signatures.items()]
     text = sources_text(("odesim.stepper.front_solver",))
-    return load_native("\n".join([text, constants(FRONTAL), *lines, ""]), "fronts", list(signatures))
+    return load_native("\n".join([text, constants(FRONTAL), *lines, ""]), "fronts", list(signatures), once=True)

@@ -3,6 +3,7 @@
 import ast
 import inspect
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
 from types import ModuleType
@@ -20,11 +21,21 @@ from odesim.targets.lowering import Lowering
 LETTERS = {"int64": I64, "float64": F64}
 
 
-def write_module(module: ModuleType, text: str, names: Sequence[str]) -> str:
-    """The LLVM text of these functions of a module with this text, named odesim_<name>, and of all that they call."""
+LONG = 30
+"""Instructions of a function from which a copy of it for each of several calls costs more than the calls."""
+
+
+def write_module(module: ModuleType, text: str, names: Sequence[str], once: bool = False) -> str:
+    """The LLVM text of these functions of a module with this text, named odesim_<name>, and of all that they call.
+
+    once: long functions that are called from several places are not copied there.
+    """
     unit = Unit(module, text)
     for name in names:
         unit.export(getattr(module, name))
+    for llvm, count in unit.calls.items() if once else ():
+        if count > 1 and "alwaysinline" not in llvm.attributes and sum(len(block.instructions) for block in llvm.blocks) >= LONG:
+            llvm.attributes.add("noinline")
     return str(unit.llvm)
 
 
@@ -35,6 +46,7 @@ class Unit:
         self.llvm = ir.Module("odesim")
         self.trees = {module.__name__: functions_in(parse(text))}
         self.done: dict[tuple[Function, tuple[Kind, ...]], tuple[Any, Kind]] = {}
+        self.calls = Counter[Any]()
         self.flags: list[Any] = [False]
 
     def export(self, function: Function) -> None:
@@ -54,6 +66,7 @@ class Unit:
     def call(self, builder: Any, function: Function, values: Sequence[Value]) -> Value:
         """Writes a call of a function."""
         inner, kind = self.written(function, tuple(v.kind for v in values))
+        self.calls[inner] += 1
         return self._call(builder, inner, kind, [leaf for v in values for leaf in flat(v.kind, v.parts)])
 
     def _call(self, builder: Any, inner: Any, kind: Kind, leaves: Sequence[Any]) -> Value:

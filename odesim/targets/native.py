@@ -21,25 +21,27 @@ BUILDS: list[float] = []
 """Seconds that each build of machine code in this process took."""
 
 
-def load_native(text: str, stem: str, names: Sequence[str]) -> dict[str, int]:
+def load_native(text: str, stem: str, names: Sequence[str], *, once: bool = False) -> dict[str, int]:
     """{name: address} of these functions of the module with this text; the addresses are valid until the process ends.
 
+    once: what several places call stands there once, and loops are not unrolled. Of a driver, whose time is that of the functions which it
+    calls by address, that halves the time of its build.
     Each is a function of odesim.runtime.functions.njit with a signature. It takes int64 and float64, returns one of these or nothing,
     and cannot raise.
     """
     with _LOADING:
-        addresses = _addresses(module_name(text, stem), text, stem, tuple(names))
+        addresses = _addresses(module_name(text, stem), text, stem, tuple(names), once)
     return dict(zip(names, addresses, strict=True))
 
 
 @cache
-def _addresses(name: str, text: str, stem: str, names: tuple[str, ...]) -> tuple[int, ...]:
+def _addresses(name: str, text: str, stem: str, names: tuple[str, ...], once: bool) -> tuple[int, ...]:
     _LOADING.check("compiling")
     code = _read(name)
     if code is None:
         begun = time.monotonic()
         try:
-            code = _build(text, stem, names)
+            code = _build(text, stem, names, once)
         except (AttributeError, CodegenError, RuntimeError, TypeError):
             # the text has what the front end lacks or calls another library, or this version of llvmlite differs inside
             from odesim.runtime.by_numba import address
@@ -84,18 +86,19 @@ def _machine() -> Any:
     )
 
 
-def _build(text: str, stem: str, names: tuple[str, ...]) -> bytes:
+def _build(text: str, stem: str, names: tuple[str, ...], once: bool = False) -> bytes:
     """The machine code of these functions, with C calling convention and the names odesim_<name>."""
     import llvmlite.binding as llvm
 
     from odesim.targets.front_end import write_module
 
     machine, module = _machine(), load_module(text, stem)
-    whole = llvm.parse_assembly(write_module(module, text, names))
+    whole = llvm.parse_assembly(write_module(module, text, names, once))
     sys.modules.pop(module.__name__, None)
     whole.triple, whole.data_layout = llvm.get_default_triple(), str(machine.target_data)
     options = llvm.create_pipeline_tuning_options(speed_level=3)
     options.loop_vectorization = options.slp_vectorization = True
+    options.loop_unrolling = not once
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(whole, builder)
     # an object with other symbols could not be loaded in a later process, where another library may not be there: refused, not cached
