@@ -12,7 +12,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 import odesim
-from odesim.models.galore._memory_claims import BYTES, RANK, SIZES, TABLE
+from odesim.models.galore._side_claims import BYTES, RANK, SIZES, TABLE
 from odesim.models.galore.claims import ETA, FAST, SLOW, two_modes
 from odesim.plot.figures import SCRIPT, Feature
 from odesim.plot.style import CATEGORIES, DASHES, FAINT, few_log_ticks, few_ticks, letter_panels, picture

@@ -13,9 +13,9 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 import odesim
-from odesim.models.gibbs._information_claims import information, relative, statistics
 from odesim.models.gibbs._kernels import exact, gap
 from odesim.models.gibbs._laws import equal_pairs
+from odesim.models.gibbs.claims import information, relative, statistics
 from odesim.plot.figures import Feature
 from odesim.plot.style import CATEGORIES, DASHES, FAINT, few_log_ticks, few_ticks, letter_panels, picture
 

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 import odesim
 from odesim.models.topics._population import Population
-from odesim.models.topics._reduced_claims import SETTING
+from odesim.models.topics._stage1_claims import SETTING
 from odesim.plot.figures import SCRIPT, Feature
 from odesim.plot.style import CATEGORIES, SEQUENTIAL, SMALL, few_ticks, letter_panels, picture
 

@@ -10,7 +10,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 import odesim
-from odesim.models.topics._reduced_claims import ATTENTION, COPYING, SETTING
+from odesim.models.topics._stage1_claims import ATTENTION, COPYING, SETTING
 from odesim.plot.figures import SCRIPT, THEORY, Feature
 from odesim.plot.style import CATEGORIES, DASHES, FAINT, SMALL, few_log_ticks, few_ticks, letter_panels, picture
 

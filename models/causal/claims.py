@@ -7,7 +7,7 @@ import numpy as np
 
 import odesim
 from odesim.lab.claims import Claim, Measurement
-from odesim.models.static._causal_claims import BETA, PARENTS, gradient, loss, weighted_sequences
+from odesim.models.static.claims import BETA, PARENTS, gradient, loss, weighted_sequences
 from odesim.symbolic import Source
 
 ROW, PAPER = "causal.parent_row", "nichani2024causal"

@@ -10,8 +10,7 @@ from odesim.lab.claims import Claim, Measurement, Statement, deviation
 from odesim.models.joma._entropy_claims import ENTROPY
 from odesim.models.joma._joint_claims import JOINT, SOFTMAX
 from odesim.models.joma._late_claims import LATE
-from odesim.models.joma._node_claims import NODES
-from odesim.models.joma._step_claims import SIGNALS, STEPPED
+from odesim.models.joma._step_claims import NODES, SIGNALS, STEPPED
 from odesim.symbolic import Source
 
 PAPER = "tian2023joma"

@@ -10,9 +10,8 @@ from scipy.special import ive
 
 import odesim
 from odesim.lab.claims import Claim, Measurement, deviation
-from odesim.models.particles._limit_claims import LIMITS, OTHERS
+from odesim.models.particles._limit_claims import LIMITS, OTHERS, STEPS
 from odesim.models.particles._noise_claims import NOISY
-from odesim.models.particles._step_claims import STEPS
 from odesim.symbolic import Source
 
 PAPER = "geshkovski2023mathematical"

@@ -9,7 +9,7 @@ import numpy as np
 import odesim
 from odesim.lab.claims import Claim, Measurement, Statement, deviation
 from odesim.models.scan_snap._snap_claims import FINE, PAPER
-from odesim.models.static._causal_claims import even
+from odesim.models.static.claims import even
 from odesim.symbolic import Source
 
 

@@ -91,12 +91,12 @@ def untrained(train: Callable[..., Any]) -> Callable[..., Any]:
 STATIC = "odesim.models.static"
 RULES: dict[str, tuple[str, Callable[..., Any]]] = {
     "galore.memory": ("odesim.models.galore._memory.Llama.adam", lambda f: lambda llama: f(llama) * 2 // 3),
-    "galore.memory_rank": ("odesim.models.galore._memory_claims.galore", lambda f: lambda m, n, r: f(m, n, r) + m * r),
+    "galore.memory_rank": ("odesim.models.galore._side_claims.galore", lambda f: lambda m, n, r: f(m, n, r) + m * r),
     "galore.sizes": ("odesim.models.galore._memory.Llama.embeddings", lambda _: property(lambda llama: llama.vocabulary * llama.hidden)),
     "galore.stiffness": ("odesim.models.galore._sample_claims.spread", lambda f: lambda count, draws: f(count + 1, draws)),
-    "gibbs.estimates": ("odesim.models.gibbs._information_claims.information", more),
+    "gibbs.estimates": ("odesim.models.gibbs.claims.information", more),
     "gibbs.mixing_times": ("odesim.models.gibbs._spectra_claims.gap", more),
-    "gibbs.per_token": ("odesim.models.gibbs._information_claims.gap", lambda f: lambda P, p: f(P, p) ** 0.5),
+    "gibbs.per_token": ("odesim.models.gibbs.claims.gap", lambda f: lambda P, p: f(P, p) ** 0.5),
     "static.contrastive_networks": (f"{STATIC}._contrast_claims.STEPS", lambda steps: dict.fromkeys(steps, 1)),
     "static.missing_mass": (f"{STATIC}.claims.counts_of_facts", lambda f: lambda rng, F, n: np.append(f(rng, F - 50, n), [0] * 50)),
     "static.one_component": (f"{STATIC}._component_claims.head", lambda f: lambda x, Q, *W: f(x, Q, *W) + np.linalg.norm(Q) / 1e6),

@@ -17,7 +17,7 @@ from odesim.lab.networks.text import (
     topic_attention,
     topic_cosines,
 )
-from odesim.models.static._causal_claims import even, most
+from odesim.models.static.claims import even, most
 
 R, B, H, T, M = 2, 3, 2, 5, 9
 RNG = np.random.default_rng(0)

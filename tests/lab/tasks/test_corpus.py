@@ -14,7 +14,7 @@ from odesim.lab.tasks import load_task
 from odesim.lab.tasks.corpus import END, UNK, digest, encode, pydoc_topics, tokens, windows
 from odesim.lab.training.loop import TrainingOptions, train
 from odesim.lab.training.randomness import INITIAL, generators
-from odesim.models.static._causal_claims import even
+from odesim.models.static.claims import even
 from tests.support.slopes import check_gradients
 
 TASK = load_task("corpus")
