@@ -9,6 +9,9 @@ import pytest
 import sympy as sp
 
 import odesim
+from tests.cuda.test_nvrtc import check_wide
+from tests.cuda.test_wide import same
+from tests.targets.test_inverse import SYSTEM
 from tests.targets.test_special_functions import COMPILED, FEW, INSIDE, a, together, x
 
 # atan2(x, -2) has its cut at x = 0, a condition on a state that jumps: threads refuse it
@@ -30,3 +33,20 @@ def test_members_and_one_system(names: tuple[str, ...], cuda: Callable[..., Modu
         host, device = run("numba"), run("cuda")
         for state in system.states:
             np.testing.assert_array_equal(np.asarray(host[state]), np.asarray(device[state]))
+
+
+# Inverses of small matrices by the CUDA text: numba's bits, and NVIDIA's compiler takes it.
+
+Shim = Callable[..., ModuleType]
+
+
+def test_wide_has_numba_s_bits(cuda: Shim) -> None:
+    """Strict: a matrix a thread, eliminated in the same order."""
+    cuda()
+    options: dict[str, Any] = {"method": "euler", "step": 0.1, "strict": True, "save": 3}
+    same(odesim.integrate(SYSTEM, **options), odesim.integrate(SYSTEM, backend="cuda", **options))
+
+
+@pytest.mark.slow
+def test_nvrtc_compiles_it() -> None:
+    check_wide(SYSTEM, "float64", True, "sm_90")
