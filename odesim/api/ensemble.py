@@ -177,7 +177,8 @@ def ensemble(
 
     reduce gives NAME_mean, NAME_var, NAME_min, NAME_max (time, ...), NAME_quantiles (quantile, time, ...), NAME_histogram (bin, time, ...)
     with NAME_edges (edge, time, ...), NAME_time_max_mean (...), and NAME_count, how many members have a number there. Quantiles are off by
-    at most 1/64 of their distance from the median of the first members; a histogram counts exactly.
+    at most 1/64 of their distance from the median of the first members, and NaN where it is 3e26 times their spread; a histogram counts
+    exactly.
 
     Examples
     --------

@@ -3,7 +3,7 @@
 Moments are sums about the first member, so that nothing cancels, of blocks of a fixed size, joined in order by the formula of Chan: the
 bits depend neither on threads nor on how many blocks are computed at once. Quantiles come from counts by the top bits (sign, exponent, 6
 bits more) of what a number is above the median of the first block, in units of its spread: there are no edges to choose, and a quantile is
-off by at most 1/64 of that, however narrow the law is, in whatever units, and whatever one member does.
+off by at most 1/64 of that, however narrow the law is, in whatever units, and whatever one member does. One farther than 3e26 units is NaN.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -35,12 +35,15 @@ OVER_TIME: Mapping[str, Callable[[Array, Array], Array]] = {
 """What a member has once, of its values at the saved times; NaN for a member that did not reach the last one."""
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 """The quantiles that are computed."""
-OCTAVES, PER_OCTAVE = 80, 64
-HALF = OCTAVES * PER_OCTAVE
+BELOW, ABOVE, PER_OCTAVE = 40, 88, 64
+HALF = (BELOW + ABOVE) * PER_OCTAVE
 BINS, TAIL = 32, 0.001
 """Of a histogram: its bins, of which the first and the last have about this share of the members. More were little wider than buckets."""
-SHIFT, LOWEST = 46, (1023 - OCTAVES // 2) * PER_OCTAVE
-"""Of the bits of a number; sizes below 2^-40 count as that, those from 2^40 on as the largest below: both far from a spread."""
+SHIFT, LOWEST = 46, (1023 - BELOW) * PER_OCTAVE
+"""Of the bits of a number; sizes below 2^-40 count as that, those from 2^88 on as the largest below: a quantile there is not known.
+
+Upwards it is farther: of exp(-k) for k from 0 to 100 one number in twenty is above 2^64 times the median, its distance from most others.
+"""
 
 
 def check_reduce(reduce: str | Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -58,9 +61,9 @@ def check_reduce(reduce: str | Iterable[str]) -> tuple[tuple[str, ...], tuple[st
 
 
 def buckets_of(x: Array) -> Array:
-    """The number of the bucket, 0 to 2 HALF - 1, of each number; they rise with x."""
-    size = np.clip((np.abs(x).view(np.int64) >> SHIFT) - LOWEST, 0, HALF - 1)
-    return np.where(x > 0, HALF + size, HALF - 1 - size)
+    """The number of the bucket, 0 to 2 HALF - 1, of each number; they rise with x, and have their lower ends as numpy's bins do."""
+    size = np.clip(((np.abs(x).view(np.int64) - (x < 0)) >> SHIFT) - LOWEST, 0, HALF - 1)
+    return np.where(x >= 0, HALF + size, HALF - 1 - size)
 
 
 def bucket_edges() -> Array:
@@ -156,7 +159,8 @@ class ReducingLedger(FreshLedger):
         if name == HISTOGRAM:
             return np.array([np.diff(totals) for totals, _ in map(bins_of, self.counts)]).T
         found = np.array([[quantile(row, level) for row in self.counts] for level in LEVELS])
-        found[np.abs(found) <= 2.0 ** -(OCTAVES // 2)] = 0.0  # the innermost buckets, where members are that are equal
+        found[np.abs(found) <= 2.0**-BELOW] = 0.0  # the innermost buckets, where members are that are equal
+        found[np.abs(found) >= bucket_edges()[-2]] = np.nan  # the outermost ones have no end
         return (found + self.middle / self.unit) * self.unit
 
     def edges(self) -> Array:
@@ -176,7 +180,9 @@ def bins_of(counts: Array) -> tuple[Array, Array]:
     if not total[-1]:
         return np.zeros(BINS + 1, np.int64), np.full(BINS - 1, np.nan)
     wanted = np.linspace(quantile(counts, TAIL), quantile(counts, 1 - TAIL), BINS - 1)
-    places = np.searchsorted(edges, wanted, side="right") - 1
+    places = np.clip(
+        np.searchsorted(edges, wanted, side="right") - 1, 1, 2 * HALF - 1
+    )  # beyond the outer buckets, too, are numbers of theirs
     return np.concatenate([[0], total[places], total[-1:]]), edges[places]
 
 

@@ -108,6 +108,31 @@ def test_histogram(rows: Any) -> None:
     assert np.count_nonzero(normal) > 26 and normal.max() < 110  # 30 bins over 6.2 deviations: 1000 * .4 * 6.2 / 30 = 83
 
 
+@pytest.mark.parametrize(("widest", "known"), [(100.0, 5), (700.0, 3)])
+def test_laws_over_many_decades(widest: float, known: int) -> None:
+    """Of exp(-k), k from 0 to 100, each quantile is right, though one is 1e19 times the median; of k up to 700 the high ones are NaN.
+
+    A histogram counts all the same. Between two members are 1/4 and more of a quantile here, beside 1/64 of its distance from the median.
+    """
+    values = np.exp(-np.random.default_rng(2).uniform(0, widest, 4000))
+    ledger = ledger_of(values[:, None], 1)
+    found, origin = ledger.statistic("quantiles")[:, 0], np.median(values[:64])
+    assert np.isfinite(found).tolist() == [k < known for k in range(5)]
+    for level, value in zip(LEVELS[:known], found[:known], strict=True):
+        low, high = (np.quantile(values, level + d, method="inverted_cdf") for d in (-0.002, 0.002))
+        assert low - abs(low - origin) / 64 <= value <= high + abs(high - origin) / 64
+    counts, edges = ledger.statistic("histogram")[:, 0], ledger.edges()[:, 0]
+    assert np.array_equal(counts, np.histogram(values, edges)[0])
+
+
+def test_whole_numbers() -> None:
+    """Numbers that are ends of bins themselves, on both sides of the median, count as numpy counts them."""
+    values = np.random.default_rng(7).integers(-3, 4, 400) * 1.0
+    ledger = ledger_of(values[:, None], 1)
+    counts, edges = ledger.statistic("histogram")[:, 0], ledger.edges()[:, 0]
+    assert {-2.0, 2.0} <= {*edges.tolist()} and np.array_equal(counts, np.histogram(values, edges)[0])
+
+
 def test_equal_numbers() -> None:
     """A start that all members share: the last bin has them."""
     ledger = ledger_of(np.full((10, 1), 2.5), 1)
