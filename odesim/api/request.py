@@ -257,10 +257,14 @@ def check_sensitivities(system: System, numbers: Numbers) -> None:
         check_fits(f"{system.name}: integrating the sensitivities to {name}", parts, 8)
 
 
+NEAR = 10
+"""A number below so many times its absolute tolerance may have no right digit."""
+
+
 # A state that starts at 1e-12 with atol 1e-9 may grow by e^30 and be wrong in every digit, and each of its steps was accepted. The sum of
 # start and slope times span is a guess that lets the usual small states pass without a word; nothing is refused for it.
 def warn_below_tolerance(system: System, numbers: Numbers, options: RunOptions) -> list[str]:
-    """Those states whose every number starts below atol and, by its slope there, stays below: a warning names them.
+    """Those states whose every number starts below NEAR times atol and, by its slope there, stays below: a warning names them.
 
     What starts at 0 is no such state, and a fixed step has no tolerance.
     """
@@ -276,17 +280,17 @@ def warn_below_tolerance(system: System, numbers: Numbers, options: RunOptions) 
             units = largest({name: start / atol[name] for name, start in starts.items()})
     else:
         units = {name: size / atol[name] for name, size in largest(starts).items()}
-    if not any(0 < size < 1 for size in units.values()):
+    if not any(0 < size < NEAR for size in units.values()):
         return []
     compiled = parts_of(system, "numpy", "float64", False).compiled
     with np.errstate(all="ignore"):
         rates = compiled.arrays(numbers.sizes, {**numbers.params, **numbers.initial, "t": numbers.t0})
     span = numbers.t1 - numbers.t0
-    below = [n for n, size in units.items() if size > 0 and size + float(np.max(np.abs(rates[f"d_{n}"]) / atol[n])) * span < 1]
+    below = [n for n, size in units.items() if size > 0 and size + float(np.max(np.abs(rates[f"d_{n}"]) / atol[n])) * span < NEAR]
     if below:
         sizes = {atol_ for name in below for atol_ in np.ravel(atol[name]).tolist()}
         what = f"atol = {sizes.pop():g}" if len(sizes) == 1 else "its atol" if len(below) == 1 else "their atol"
         remedy = {n: float(f"{10.0 ** np.floor(np.log10(options.rtol * float(np.max(np.abs(starts[n]))))):.0e}") for n in below}
-        what = f"{' and '.join(below)} {'starts' if len(below) == 1 else 'start'} below {what}, where errors are not seen"
-        warnings.warn(f"{what}: what grows from there may be wrong; give atol={remedy}", ToleranceWarning, 4)
+        what = f"{' and '.join(below)} {'starts' if len(below) == 1 else 'start'} below {NEAR} times {what}, where errors are hardly seen"
+        warnings.warn(f"{what}: these numbers, and what grows from them, may be wrong; give atol={remedy}", ToleranceWarning, 4)
     return below

@@ -18,7 +18,7 @@ from odesim.base.options import DESIGNS, MAX_MEMBERS, Values
 from odesim.ensembles.members import Members, make_members
 from odesim.ensembles.sequences import SEQUENCES, check_sequence, sequence
 from odesim.inputs.arguments import check_count
-from odesim.inputs.bind import bind, check_seed
+from odesim.inputs.bind import as_array, bind, check_seed
 from odesim.inputs.grammar import Value, parse_number, parse_value, read_table, show_text
 from odesim.inputs.schema import Place, make_schema
 from odesim.symbolic.system import System
@@ -381,7 +381,7 @@ def grid_points(place: Place, value: Any, option: str) -> Array:
         if value.kind == "fill":
             raise ParamError(f"{where}: write linspace(a,b,n), logspace(a,b,n), 1,2,3 or @file.npy, not {value.text}")
         value = np.array([value.data]) if value.kind == "number" else load_table(value, where, 1)
-    array = np.asarray(value)
+    array = as_array(value, where)
     return np.array(
         as_numbers(value, where, 1 if array.ndim == 1 else place.rank + 1, source), np.int64 if array.dtype.kind in "iub" else float
     )
@@ -433,10 +433,7 @@ def load_table(value: Value, where: str, rank: int) -> Any:
 
 def as_numbers(value: Any, where: str, rank: int, source: str = "the array") -> Any:
     """value as a numeric array of this rank with at least one row. source: the file, for messages. Raises ParamError."""
-    try:
-        array = np.asanyarray(value)
-    except (ValueError, TypeError) as error:
-        raise ParamError(f"{where} is not an array of numbers: {' '.join(str(error).split())[:120]}") from None
+    array = as_array(value, where)
     if array.dtype.kind not in "iuf":
         raise ParamError(f"{where} must hold numbers, not {array.dtype}")
     if rank == 1 and array.ndim == 2:

@@ -15,7 +15,7 @@ from sympy import Expr, Indexed, IndexedBase, Symbol
 
 from odesim.base.arrays import Array
 from odesim.base.errors import ModelError, ParamError, failure_text
-from odesim.inputs.bind import Numbers, bind, check_domain, check_name, check_numbers, check_rule
+from odesim.inputs.bind import Numbers, as_array, bind, check_domain, check_name, check_numbers, check_rule
 from odesim.inputs.schema import Extent, Formula, Place, Rule, Schema, make_extent, make_schema
 from odesim.ir.noise import MEMBER as NOISE_MEMBER
 from odesim.ir.passes import lower_expressions
@@ -255,8 +255,8 @@ def make_members(
             check_name(schema, kind, name)
     arrays = {}
     for name, value in {**params, **initial}.items():
-        if name in ranks and isinstance(value, np.ndarray | list | tuple) and np.ndim(np.asarray(value)) == ranks[name] + 1:
-            arrays[name] = np.asarray(value)
+        if name in ranks and isinstance(value, np.ndarray | list | tuple) and (array := as_array(value, name)).ndim == ranks[name] + 1:
+            arrays[name] = np.asarray(array)
     if source is None:
         counts = {name: len(values) for name, values in arrays.items()}
         if len(set(counts.values())) > 1:

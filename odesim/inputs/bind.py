@@ -366,6 +366,15 @@ def check_seed(seed: Any) -> int:
     return int(seed)
 
 
+def as_array(value: Any, name: str) -> Array:
+    """value as an array, a memory map as one. Raises ParamError."""
+    try:
+        return np.asanyarray(value)
+    except (ValueError, TypeError) as e:  # numpy says no more of rows of several lengths than that the shape is inhomogeneous
+        why = "its rows have different lengths" if "inhomogeneous" in str(e) else " ".join(str(e).split())[:120]
+        raise ParamError(f"{name} is not an array of numbers: {why}") from None
+
+
 def _read(place: Place, value: Any) -> Any:
     """value as an array of the right rank, or as a number or Value that will fill the shape. Raises ParamError."""
     name = place.name
@@ -380,10 +389,7 @@ def _read(place: Place, value: Any) -> Any:
         return _scalar(name, value)
     if np.ma.is_masked(value):
         raise ParamError(f"{name} has masked entries; fill them first")
-    try:
-        array = np.asarray(value)
-    except (ValueError, TypeError) as e:
-        raise ParamError(f"{name} is not an array of numbers: {' '.join(str(e).split())[:120]}") from None
+    array = np.asarray(as_array(value, name))
     if array.dtype.kind == "c":
         raise ParamError(f"{name} must hold real numbers, not complex ones")
     if array.dtype.kind not in "iuf":

@@ -91,12 +91,15 @@ def run_without_overflow(system: System, numbers: Numbers, raw: Raw, layout: Lay
     overflow = first_overflow(system, numbers.sizes, numbers.params, {**states, "t": times}, dtype)
     if overflow is None:
         return raw
-    last, what = overflow[0] - 1, overflow[1]
-    t_last = float(times[last]) if last >= 0 else numbers.t0
-    y_last = rows[last] if last >= 0 else layout.join(numbers.initial, dtype)
+    return ended_at(raw, overflow[0] - 1, numbers, layout, dtype, f"{overflow[1]}; what is before it is kept: {REMEDY}")
+
+
+def ended_at(raw: Raw, last: int, numbers: Numbers, layout: Layout, dtype: str, message: str) -> Raw:
+    """A run that ends as not a number at this one of its saved times, or at its start (-1)."""
+    t_last = float(raw.t[last]) if last >= 0 else numbers.t0
+    y_last = on_host(raw.y[last]) if last >= 0 else layout.join(numbers.initial, dtype)
     t, y = (raw.t[: last + 1], raw.y[: last + 1]) if last >= 0 else (np.array([t_last]), array_namespace(raw.y).asarray(y_last)[None])
     events = {name: each[: int(np.searchsorted(each.t, t_last, side="right"))] for name, each in raw.events.items()}
-    message = f"{what}; what is before it is kept: {REMEDY}"
     return replace(raw, t=t, y=y, events=events, status=Status.NON_FINITE, message=message, t_last=t_last, y_last=y_last)
 
 
@@ -116,14 +119,7 @@ def _end_some(
     request: EnsembleRequest, numbers: Numbers, chunk: Chunk, members: Array, params: Mapping[str, Array], initial: Mapping[str, Array]
 ) -> None:
     """Ends those of these members (k,) that overflow."""
-    layout, k, last = request.layout, len(members), request.times <= chunk.t_end[members][:, None]
-    start = np.empty((k, layout.size))
-    for name, view in layout.split(start).items():
-        view[...] = initial[name][members] if name in initial else numbers.initial[name]
-    ends = chunk.y_end[members] if chunk.y_end.size else np.full((k, layout.size), np.nan)
-    y = np.concatenate([start[:, None], np.asarray(on_host(chunk.y[members]), np.float64), ends[:, None]], axis=1)
-    t = np.concatenate([np.full((k, 1), request.t0), np.broadcast_to(request.times, last.shape), chunk.t_end[members][:, None]], axis=1)
-    known = np.isfinite(y).all(axis=2) & np.isfinite(t)
+    layout, (y, t, known) = request.layout, states_of(request, numbers, chunk, members, initial)
     member, place = np.nonzero(known)
     names = {p.name for p in request.system.params}
     per_member = {name: values[members[member]] for name, values in params.items() if name in names}
@@ -136,7 +132,7 @@ def _end_some(
         bad[member[at], place[at]] = True
     for row in np.flatnonzero(bad.any(axis=1)).tolist():
         before = np.flatnonzero(known[row, : np.argmax(bad[row])])
-        _end(
+        end_member(
             request,
             chunk,
             int(members[row]),
@@ -144,8 +140,22 @@ def _end_some(
         )
 
 
-def _end(request: EnsembleRequest, chunk: Chunk, i: int, t_end: float, y_end: Array) -> None:
-    """Ends member i at a time, with the state (n,) there."""
+def states_of(
+    request: EnsembleRequest, numbers: Numbers, chunk: Chunk, members: Array, initial: Mapping[str, Array]
+) -> tuple[Array, Array, Array]:
+    """Of members (k,) the states (k, places, n) at the start, the saved times and the end, the times (k, places), which are known."""
+    layout, k, last = request.layout, len(members), request.times <= chunk.t_end[members][:, None]
+    start = np.empty((k, layout.size))
+    for name, view in layout.split(start).items():
+        view[...] = initial[name][members] if name in initial else numbers.initial[name]
+    ends = chunk.y_end[members] if chunk.y_end.size else np.full((k, layout.size), np.nan)
+    y = np.concatenate([start[:, None], np.asarray(on_host(chunk.y[members]), np.float64), ends[:, None]], axis=1)
+    t = np.concatenate([np.full((k, 1), request.t0), np.broadcast_to(request.times, last.shape), chunk.t_end[members][:, None]], axis=1)
+    return y, t, np.isfinite(y).all(axis=2) & np.isfinite(t)
+
+
+def end_member(request: EnsembleRequest, chunk: Chunk, i: int, t_end: float, y_end: Array) -> None:
+    """Ends member i as not a number at a time, with the state (n,) there."""
     chunk.status[i], chunk.t_end[i] = Status.NON_FINITE.number, t_end
     chunk.y[i, int(np.searchsorted(request.times, t_end, side="right")) :] = np.nan
     if chunk.y_end.size:

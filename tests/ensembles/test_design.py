@@ -258,6 +258,7 @@ WRONG: dict[str, Any] = {
     "shape": ({"grid": {"mu": "[[1,2],[3,4]]"}}, r"M|shape"),
     "seed": ({"vary": {"mu": "uniform(0,1)"}, "members": 3, "seed": -1}, "seed must be"),
     "words": ({"vary": {"mu": ["a", "b"]}}, "must hold numbers"),
+    "rows of several lengths": ({"grid": {"mu": [[1, 2], [3]]}}, "--grid mu is not an array of numbers: its rows have different lengths"),
     "a tuple": ({"vary": {"mu": ("uniform", 0, 1)}}, "a distribution is text"),
     "file": ({"vary": {"mu": "@absent.npy"}}, "no file 'absent.npy'"),
     "design": ({"vary": {"mu": "uniform(0,1)"}, "members": 3, "design": "sobel"}, "no design 'sobel'; .*did you mean 'sobol'"),
@@ -276,6 +277,11 @@ def test_wrong_designs(case):
     with pytest.raises(OdesimError, match=words) as raised:
         of(**asked)
     assert "\n" not in str(raised.value) and not re.search(r"Traceback|numpy\.", str(raised.value))
+
+
+def test_members_of_several_lengths():
+    with pytest.raises(ParamError, match="mu is not an array of numbers: its rows have different lengths"):
+        odesim.ensemble(MODEL, params={"mu": [[1, 2], [3]]})
 
 
 def test_draws_outside_a_domain_are_refused_by_member(tmp_path):

@@ -163,7 +163,7 @@ BAD = [
     ({"params": {"tau": [1, 2]}}, ["tau must be one number; it has shape (2,)"]),
     ({"params": {"tau": [1]}}, ["tau must be one number; it has shape (1,)"]),
     ({"params": {"pair": [0.1, 0.2, 0.3]}}, ["pair must have shape (2,); it has shape (3,)"]),
-    ({"params": {"P": [[1, 2], [3]]}}, ["P is not an array of numbers"]),
+    ({"params": {"P": [[1, 2], [3]]}}, ["P is not an array of numbers: its rows have different lengths"]),
     ({"params": {"P": np.zeros((0, 3))}}, ["P is empty", "(0, 3)"]),
     ({"initial": {"Z": [1, 2]}}, ["Z must have shape (Q, T); it has shape (2,)"]),
     # no numbers, no finite numbers
