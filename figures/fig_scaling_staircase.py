@@ -94,7 +94,7 @@ def draw(ds: xr.Dataset) -> Figure:
         for level in ds.level.values:
             loss.axhline(level, color=FAINT, lw=0.4, ls=(0, (1, 1.5)), zorder=0)
         loss.set(xlabel="t / ln(1/α)", ylabel="loss", title="steps of a", xlim=(0, 8))
-        loss.legend(loc="upper right")
+        loss.legend(loc="center right")
         late = 1 / np.log(1 / ds.start.values)
         for k in range(3):
             error.plot(late, ds.early[k], "os^"[k], color=CATEGORIES[k], ms=3, label=f"jump {k + 1}")

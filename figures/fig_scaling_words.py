@@ -81,7 +81,7 @@ def draw(ds: xr.Dataset) -> Figure:
         grid = figure.subplots(2, 3)
         (sigmoids, losses, vectors), maps = grid
         for k in range(ds.sizes["mode"]):
-            color = CATEGORIES[k % len(CATEGORIES)]
+            color = CATEGORIES[k % (len(CATEGORIES) - 1)]  # the last one is black, as the theory
             sigmoids.plot(ds.time, ds.s[:, k], color=color)
             sigmoids.plot(ds.time, ds.theory[:, k], color=INK, ls="--", lw=0.6)
         sigmoids.plot([], [], color=INK, ls="--", lw=0.6, label="theory")
