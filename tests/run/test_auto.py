@@ -91,6 +91,14 @@ def test_a_trial_costs_as_much_at_most() -> None:
     assert float(reached[0]) < float(reached[1])  # the stiff method's time, and the explicit one's
 
 
+def test_a_stiff_run_that_has_no_turn_is_not_made() -> None:
+    """Where one step costs as much as all explicit ones, no stiff run is made, which takes seconds to compile: its cost is the reason."""
+    p = replace(robertson(0.4), costs=Costs(lambda: 500.0, lambda: 0.0, lambda stages: 1e9), slopes=pytest.fail)
+    run = integrate_problem(p, method="auto")
+    assert run.method == "tsit5" and run.status is Status.OK and run.stats["steps"] > PILOT
+    assert re.search(r"stability limits them, but a step of rodas5p costs what \d{5,6} do$", run.auto)
+
+
 @pytest.mark.parametrize(("t1", "tried"), [(0.75, False), (6.0, True)])
 def test_a_short_rest_is_not_worth_a_trial(t1: float, tried: bool) -> None:
     """y' = -700 (y - sin t), whose steps stability holds: where fewer steps are left than half of those so far no Jacobian is computed."""

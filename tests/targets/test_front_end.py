@@ -112,7 +112,7 @@ def text() -> str:
     return HEAD + "\n".join(lines) + STATEMENTS
 
 
-def results(monkeypatch: pytest.MonkeyPatch, by_numba: bool) -> list[np.ndarray]:
+def results(monkeypatch: pytest.MonkeyPatch, by_numba: bool, once: bool = False) -> list[np.ndarray]:
     """What the functions compute from all pairs of difficult numbers."""
     special = [0.0, -0.0, 1.0, -1.5, np.inf, -np.inf, np.nan, 5e-324, 1e308, -3.0, *np.random.default_rng(3).normal(0, 30, 10)]
     x, y = (np.array(values) for values in zip(*itertools.product(special, special), strict=True))
@@ -127,7 +127,7 @@ def results(monkeypatch: pytest.MonkeyPatch, by_numba: bool) -> list[np.ndarray]
     with monkeypatch.context() as m:
         if by_numba:
             refuse(m)
-        address = native.load_native(text() + f"# {by_numba}\n", "law", ["run"])["run"]
+        address = native.load_native(text() + f"# {by_numba} {once}\n", "law", ["run"], once=once)["run"]
     ctypes.CFUNCTYPE(None, ctypes.c_int64)(address)(table.ctypes.data)
     return [out, put, matrix, single]
 
@@ -164,9 +164,10 @@ def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
     return np.array_equal(a, b, equal_nan=True) and np.array_equal(np.signbit(a[a == 0.0]), np.signbit(b[b == 0.0]))
 
 
-def test_bits_are_those_of_numba(monkeypatch):
+@pytest.mark.parametrize("once", [False, True])
+def test_bits_are_those_of_numba(once, monkeypatch):
     """Operators, functions, conversions, control flow, arrays: on NaN, infinities, zeros of both signs, the least int64."""
-    for ours, numbas in zip(results(monkeypatch, False), results(monkeypatch, True), strict=True):
+    for ours, numbas in zip(results(monkeypatch, False, once), results(monkeypatch, True), strict=True):
         assert np.count_nonzero(ours) > 5 and same_bits(ours, numbas)
 
 
@@ -192,14 +193,51 @@ def test_the_front_end_compiles_every_system(case, monkeypatch):
     """It has a text for LLVM, which calls nothing but LLVM's and the C library's functions. What LLVM does with it, other laws see."""
     texts: list[str] = []
 
-    def write(name: str, text: str, stem: str, names: tuple[str, ...]) -> tuple[int, ...]:
-        texts.append(write_module(load_module(text, stem), text, names))
+    def write(name: str, text: str, stem: str, names: tuple[str, ...], once: bool) -> tuple[int, ...]:
+        texts.append(write_module(load_module(text, stem), text, names, once))
         return (0,) * len(names)
 
     monkeypatch.setattr(native, "_addresses", write)
     assert compile_system(SYSTEMS[case]).functions and texts
     declared = set(re.findall(r'^declare .*@"?([\w.]+)"?\(', "\n".join(texts), re.MULTILINE))
     assert {name for name in declared if not name.startswith("llvm.")} <= native._LIBRARY
+
+
+SHARED = """
+from odesim.runtime.functions import njit
+from odesim.runtime.intrinsics import doubles
+
+@njit
+def long(x, n):
+    for k in range(n):
+        x[k] = ((x[k] * 2.0 - 1.0) * x[k] + 3.0) / (x[k] * x[k] + 1.0)
+        if x[k] > 1.0:
+            x[k] -= 0.25 * x[k + 1]
+
+@njit
+def short(x):
+    return x * 2.0
+
+@njit
+def single(x, n):
+    for k in range(n):
+        x[k] = ((x[k] * 2.0 - 1.0) * x[k] + 3.0) / (x[k] * x[k] + 1.0)
+        x[k] += ((x[k] * 3.0 - 1.0) * x[k] + 3.0) / (x[k] * x[k] + 1.0)
+
+@njit("void(int64, int64)")
+def run(x, n):
+    long(doubles(x), n)
+    single(doubles(x), n)
+    long(doubles(x), 2 * n)
+    doubles(x)[0] = short(short(doubles(x)[0]))
+"""
+
+
+@pytest.mark.parametrize("once", [False, True])
+def test_what_several_places_call_stands_once(once):
+    """Of a module that is built so: a long function which two places call, and neither a short one nor one of a single place."""
+    written = write_module(load_module(SHARED, "shared"), SHARED, ["run"], once)
+    assert re.findall(r'define .*@"(\w+)\.\d+"\(.*noinline', written) == ["long"] * once
 
 
 LACKING = {
