@@ -20,7 +20,7 @@ from odesim.base.cluster import Cluster, Task, unwanted, worker_threads
 from odesim.base.errors import ClusterError, OdesimError, StoreError, counted
 from odesim.base.memo import Memo
 from odesim.base.signals import stop_signals
-from odesim.ensembles.ledger import NotNumber, Tally, count_members, first_nan_times, join_not_numbers, merge_not_numbers
+from odesim.ensembles.ledger import NotNumber, Tally, count_members, first_nan_times, join_not_numbers, not_numbers_of
 from odesim.ensembles.members import Members
 from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.inputs.registry import CarriedFile
@@ -151,7 +151,7 @@ def do(run: Opened, first: int, end: int) -> Done:
 def done_of(request: EnsembleRequest, chunk: Chunk, first: int, rows: Array) -> Done:
     """Summary of the finished rows (k,) of a chunk, to send to the client. first: the first member of the chunk."""
     times = {name: values[rows] for name, values in first_nan_times(request, chunk).items()}
-    return Done(chunk.status[rows], {n.observable: n for n in merge_not_numbers({}, first + rows, times)})
+    return Done(chunk.status[rows], not_numbers_of(first + rows, times))
 
 
 def opened(job: Job) -> Opened:

@@ -68,18 +68,10 @@ class NotNumber:
         )
 
 
-def merge_not_numbers(known: Mapping[str, NotNumber], numbers: Array, times: Mapping[str, Array]) -> Iterator[NotNumber]:
-    """NotNumbers of earlier members {observable: NotNumber}, extended by members `numbers` (N,) with their first_nan_times()."""
-    for name in {**known, **times}:
-        rows = np.flatnonzero(np.isfinite(times[name])) if name in times else np.empty(0, np.int64)
-        old = known.get(name)
-        if len(rows):
-            first = rows[0]
-            new = NotNumber(name, len(rows), int(numbers[first]), float(times[name][first]))
-            before = old if old is not None and old.member < new.member else new
-            old = NotNumber(name, new.members + (old.members if old else 0), before.member, before.time)
-        if old is not None:
-            yield old
+def not_numbers_of(numbers: Array, times: Mapping[str, Array]) -> dict[str, NotNumber]:
+    """The NotNumbers {observable: NotNumber} of members `numbers` (N,), which rise, with their first_nan_times()."""
+    lost = {name: np.flatnonzero(np.isfinite(first)) for name, first in times.items()}
+    return {name: NotNumber(name, len(r), int(numbers[r[0]]), float(times[name][r[0]])) for name, r in lost.items() if len(r)}
 
 
 def join_not_numbers(one: Mapping[str, NotNumber], other: Mapping[str, NotNumber]) -> dict[str, NotNumber]:

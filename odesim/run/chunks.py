@@ -13,7 +13,7 @@ import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.base.cluster import Cluster
-from odesim.ensembles.ledger import Ledger, Progress, Tally, count_members, first_nan_times, merge_not_numbers
+from odesim.ensembles.ledger import Ledger, Progress, Tally, count_members, first_nan_times, join_not_numbers, not_numbers_of
 from odesim.ensembles.members import Members
 from odesim.ensembles.request import METHOD_NAMES, Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
@@ -91,7 +91,7 @@ def run_chunks(
                 tally.add(chunk.status[new])
                 tally.new += len(new)
                 times = {name: values[new] for name, values in first_nan_times(request, chunk).items()}
-                tally.not_numbers = {n.observable: n for n in merge_not_numbers(tally.not_numbers, first + new, times)}
+                tally.not_numbers = join_not_numbers(tally.not_numbers, not_numbers_of(first + new, times))
                 if progress:
                     progress(tally.done, tally.total, tally.failed)
         finally:

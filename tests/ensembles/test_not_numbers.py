@@ -8,7 +8,7 @@ import pytest
 from sympy import Interval, log, oo, symbols
 
 import odesim
-from odesim.ensembles.ledger import NotNumber, merge_not_numbers
+from odesim.ensembles.ledger import NotNumber, join_not_numbers, not_numbers_of
 from odesim.symbolic import Event, Param, System
 from tests.support.systems import SOURCE
 
@@ -55,11 +55,9 @@ def test_times_after_the_end_do_not_count() -> None:
 @pytest.mark.parametrize("cut", range(len(RATES) + 1))
 def test_parts_add_up(cut: int) -> None:
     """Members in two parts, whichever comes first, give what all of them at once do."""
-    times, numbers = np.where(RATES > 0.5, 1.5, np.inf), np.arange(len(RATES))
-    expected = [NotNumber("log", 3, 2, 1.5)]
-    assert list(merge_not_numbers({}, numbers, {"log": times})) == expected
+    numbers = np.arange(len(RATES))
+    times = np.where(RATES > 0.5, 1 + numbers / 4, np.inf)
+    expected = {"log": NotNumber("log", 3, 2, 1.5)}
+    assert not_numbers_of(numbers, {"log": times}) == expected
     for parts in ((slice(cut), slice(cut, None)), (slice(cut, None), slice(cut))):
-        known: dict[str, NotNumber] = {}
-        for part in parts:
-            known = {n.observable: n for n in merge_not_numbers(known, numbers[part], {"log": times[part]})}
-        assert list(known.values()) == expected
+        assert join_not_numbers(*(not_numbers_of(numbers[part], {"log": times[part]}) for part in parts)) == expected
