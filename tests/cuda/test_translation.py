@@ -103,7 +103,7 @@ TEXT = """
 from math import inf
 
 def helper(n, x):
-    return x * n, n // 2
+    return n * x, n // 2
 
 def halve(x):
     return 0.5 * x

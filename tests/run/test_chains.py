@@ -55,7 +55,7 @@ def random_rules(random: Random) -> list[Rule]:
             {"t": 2 * one, "x": -one},
             {"z": one, "r": one},
         ]
-        scale = Fraction(*random.choice([(1, 1), (-1, 1), (1, 3), (7, 10)]))
+        scale = Fraction(*random.choice([(1, 1), (-1, 1), (1, 3), (7, 10), (1, 2**30), (2**30, 1)]))
         return {name: scale * a for name, a in {**forms[kind - 2], "1": c}.items()}, None
 
     def reset() -> dict[str, Affine]:

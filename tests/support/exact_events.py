@@ -81,7 +81,7 @@ def simulate(
         for rule in rules:
             if rule.period is None:
                 g = affine(rule.function, states)
-                if 0 < abs(g) < CLOSE:
+                if 0 < abs(g) < CLOSE * max(map(abs, rule.function.values())):  # its own unit
                     raise CloseError
             else:
                 k = states["t"] / rule.period
