@@ -77,6 +77,7 @@ def test_times_together_are_each_by_itself(numbers, monkeypatch):
     t = np.arange(5.0)
     y = {"v": rng.normal(size=(5, 3)), "x": np.array([1.0, 2.0, 1e200, 3.0, -1.0])}
     q = {"w": rng.normal(size=(2, 3)), "place": np.array([2, 0])}
+    assert Observer(MANY)._times_at_once({"M": 3, "N": 2}) == max(1, numbers // 6)  # of the longest array, N M
     found = Observer(MANY)(t, y, {"M": 3, "N": 2}, q, lambda t, now: {})
     right = {
         "one": y["x"] * t,
