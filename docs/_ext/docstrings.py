@@ -53,7 +53,7 @@ def process_help(app: Sphinx, context: Any, lines: list[str]) -> None:
         out += (
             [".. code-block:: text", "", *(f"    {line[2:]}" for line in block), ""]
             if barred
-            else [re.sub(r"([|*])", r"\\\1", line) for line in block]
+            else [line if line.startswith(".. option::") else re.sub(r"([|*])", r"\\\1", line) for line in block]
         )
     lines[:] = out
 
