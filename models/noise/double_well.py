@@ -8,7 +8,7 @@ height between them.
 
 from sympy import Interval, oo, sqrt, symbols
 
-from odesim.symbolic import Param, Source, System
+from odesim.symbolic import Lines, Param, Source, System
 
 x, W = symbols("x W")
 T = symbols("T", nonnegative=True)
@@ -25,4 +25,5 @@ SYSTEM = System(
     span=(0.0, 40.0),
     time="that of the slowest curvature, at the top",
     observables={"square": x**2, "energy": x**4 / 4 - x**2 / 2},
+    views=(Lines("x"),),
 )

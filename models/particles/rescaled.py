@@ -12,7 +12,23 @@ from typing import Any
 import numpy as np
 from sympy import Interval, KroneckerDelta, Sum, oo
 
-from odesim.symbolic import ClosedForm, IndexedBase, Invariant, MaxOver, Param, Source, System, entropy, index, over, sizes, softmax
+from odesim.symbolic import (
+    Attention,
+    ClosedForm,
+    IndexedBase,
+    Invariant,
+    Lines,
+    MaxOver,
+    Param,
+    Points,
+    Source,
+    System,
+    entropy,
+    index,
+    over,
+    sizes,
+    softmax,
+)
 
 i, j, a, b, c, e = index("i j a b c e")
 n, d = sizes("n d")
@@ -63,6 +79,7 @@ SYSTEM = System(
     span=(0.0, 4.0),
     time="depth",
     observables={"attention": attention, "entropy": entropy(attention, (j, n))},
+    views=(Lines("entropy"), Attention("attention"), Points("z")),
     display={"attention": attention},
     invariants=(
         Invariant("hull, upper side", over(MaxOver, z[i, a], (i, n)), "nonincreasing", when=IS_ONE),

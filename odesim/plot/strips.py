@@ -79,7 +79,8 @@ def draw_points(axes: Axes, quantity: Quantity, rows: Array, _: bool) -> tuple[A
     x = np.asarray(quantity.values, float)
     x = np.stack([np.cos(x), np.sin(x)], axis=-1) if x.ndim == 2 else x
     depth = np.ones(x.shape[:2])
-    radius = 1.0 if has_unit_rows(x) else float(np.nanmax(np.linalg.norm(x[rows], axis=-1))) or 1.0
+    unit = has_unit_rows(x)
+    radius = 1.0 if unit else float(np.nanmax(np.linalg.norm(x[rows], axis=-1))) or 1.0
     if x.shape[-1] == 3:
         up, across = (np.sin(ELEVATION), np.cos(ELEVATION)), (np.cos(TURN), np.sin(TURN))
         depth = x @ np.array([up[1] * across[0], up[1] * across[1], up[0]])
@@ -87,7 +88,8 @@ def draw_points(axes: Axes, quantity: Quantity, rows: Array, _: bool) -> tuple[A
     places = APART * radius * np.arange(len(rows))
     angle = np.linspace(0, 2 * np.pi, 200)
     for k, (row, place) in enumerate(zip(rows, places, strict=True)):
-        axes.plot(place + radius * np.cos(angle), radius * np.sin(angle), color=FAINT, lw=0.5)
+        if unit:  # around points of the plane a circle would say that they stay in it
+            axes.plot(place + np.cos(angle), np.sin(angle), color=FAINT, lw=0.5)
         tail = x[rows[k - 1] if k else row : row + 1]
         for i, color in enumerate(ordered_colors(x.shape[1])):
             pale = 1.0 if depth[row, i] >= 0 else BEHIND

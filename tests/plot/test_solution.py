@@ -108,6 +108,13 @@ def test_points_stand_on_their_circle() -> None:
         np.testing.assert_allclose(found, np.stack([place + np.cos(angle), np.sin(angle)], axis=1), rtol=0, atol=1e-12)  # rounding
 
 
+@pytest.mark.parametrize(("dims", "circles"), [(("i",), 4), (("i", "a"), 0)])
+def test_only_angles_and_unit_vectors_have_a_circle(dims: tuple[str, ...], circles: int) -> None:
+    """One around the points of each time; points of the plane have none."""
+    case = solution({"x": grow(*(6, 2)[: len(dims)])}, dims={"x": dims}, attrs={"views": {"x": "Points"}})
+    assert sum(len(line.get_xdata()) == 200 for line in figure_of_solution(case).axes[1].lines) == circles
+
+
 def test_telling_rows_cut_the_way_into_equal_parts() -> None:
     """Of a fast change from 0 to 1 at t = 10: the start, a third and two thirds of it on the way, the end."""
     values = 1 / (1 + np.exp(-5 * (T - 10)))
