@@ -112,7 +112,7 @@ def test_points_stand_on_their_circle() -> None:
 def test_only_angles_and_unit_vectors_have_a_circle(dims: tuple[str, ...], circles: int) -> None:
     """One around the points of each time; points of the plane have none."""
     case = solution({"x": grow(*(6, 2)[: len(dims)])}, dims={"x": dims}, attrs={"views": {"x": "Points"}})
-    assert sum(len(line.get_xdata()) == 200 for line in figure_of_solution(case).axes[1].lines) == circles
+    assert sum(np.size(line.get_xdata()) == 200 for line in figure_of_solution(case).axes[1].lines) == circles
 
 
 def test_telling_rows_cut_the_way_into_equal_parts() -> None:
