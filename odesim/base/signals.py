@@ -117,9 +117,6 @@ def all_or_nothing() -> Iterator[None]:
 def stop_signals() -> Iterator[Callable[[], bool]]:
     """A context that yields a function: True after Ctrl-C, SIGTERM or the end of the time. A second signal ends the program as usual."""
     requested, limit = False, _LIMIT.get() or _Limit()
-    if threading.current_thread() is not threading.main_thread():
-        yield lambda: time.monotonic() >= limit.end
-        return
 
     def stop() -> None:
         nonlocal requested
@@ -136,12 +133,8 @@ def ctrl_c(stop: Callable[[], None]) -> Iterator[None]:
 
     Without it, an interrupt during compiled code is raised in the next Python callback, where ctypes drops it.
     """
-    with _alarm(stop):
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        with _watched(stop, (signal.default_int_handler,)):
-            yield
+    with _alarm(stop), _watched(stop, (signal.default_int_handler,)):
+        yield
 
 
 @contextmanager
@@ -149,7 +142,11 @@ def _watched(stop: Callable[[], None], replaced: tuple[Any, ...]) -> Iterator[No
     """A context in which the first signal calls stop; the next one, and all after it, go to the handlers from before.
 
     replaced: handlers that give way, and those of all_or_nothing() do; another one, or none as under nohup, was set on purpose and stays.
+    A thread beside the main one has no signals.
     """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
     handlers = {number: _signal.getsignal(number) for number in NUMBERS}
     before = {number: handler for number, handler in handlers.items() if handler in replaced or isinstance(handler, Whole)}
 

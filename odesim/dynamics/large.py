@@ -13,7 +13,7 @@ from scipy.sparse.linalg import splu
 from odesim.base.arrays import Array
 from odesim.base.errors import ParamError, counted
 from odesim.dynamics.field import MOST_STATES, Field, independent
-from odesim.dynamics.newton import CLOSE, FAR, MOST_ITERATIONS, ROUNDING, UNKNOWN
+from odesim.dynamics.newton import CLOSE, FAR, MOST_ITERATIONS, ROUNDING, UNKNOWN, no_longer
 from odesim.ir.linear_systems import Dense, Jacobian, LeastResiduals, Pattern, Products, Sparse, Structured
 
 # Where a Jacobian, or its factors, are too large to be written down: what its products say of their terms, and what factors take.
@@ -396,7 +396,7 @@ def _fades(before: Point, here: Point) -> bool:
 
 def _whole(at: At, here: Point, d: Array) -> Point:
     """The state after Newton's correction, but no leap beyond what the state is like."""
-    return at(here.y + d * min(1.0, max(1.0, float(np.max(np.abs(here.y)))) / max(float(np.max(np.abs(d))), 1e-300)))
+    return at(here.y + no_longer(d, max(1.0, float(np.max(np.abs(here.y))))))
 
 
 def _halved(at: At, here: Point, d: Array) -> Point | None:
@@ -417,8 +417,7 @@ def _accepted(at: At, here: Point, d: Array, correct: Correction, noise: Array) 
     correct = correction_of(here.J, LOOSE, 0.0) or correct if here.J.by_products else correct
     longest = UNKNOWN * max(1.0, float(np.max(np.abs(here.y))))
     doubt = correct(noise * rng.choice([-1.0, 1.0], n)) + longest * (correct.null @ np.ones(correct.null.shape[1]))
-    doubt = np.abs(doubt) + np.abs(d)
-    doubt *= min(1.0, longest / max(float(np.max(doubt)), 1e-300))
+    doubt = no_longer(np.abs(doubt) + np.abs(d), longest)
     beside = at(here.y + doubt).J
     # how far eigenvalues move with the state, by products with signs: the largest row, of which a random sum is a part
     moved = [np.max(np.abs(beside.change(z) - here.J.change(z))) for z in rng.choice([-1.0, 1.0], (3, n))]

@@ -134,8 +134,12 @@ def fades(J: Array, d: Array, before: Array, size: float) -> bool:
 
 def _whole(step: "Step", y: Array, G: Array, residual: Residual) -> Array | None:
     """Newton's correction (n,), but no leap beyond what the state is like."""
-    d = step.damped(0.0)
-    return np.asarray(d * min(1.0, max(1.0, float(np.max(np.abs(y)))) / max(float(np.max(np.abs(d))), 1e-300)))
+    return no_longer(step.damped(0.0), max(1.0, float(np.max(np.abs(y)))))
+
+
+def no_longer(d: Array, most: float) -> Array:
+    """d (n,), shortened where its largest number is above most."""
+    return np.asarray(d * min(1.0, most / max(float(np.max(np.abs(d))), 1e-300)))
 
 
 def _damped(step: "Step", y: Array, G: Array, residual: Residual) -> Array | None:
@@ -180,7 +184,7 @@ def _accepted(field: Field, y: Array, step: Step, noise: Array, laws: tuple[Inva
         J, y = field.jacobian(better), better
     # at a root of higher order the state is known to a few digits only, and so are its eigenvalues: how far they move tells which are 0
     doubt = replace(step, right=np.maximum(np.abs(step.right), noise)).damped(0.0)
-    doubt *= min(1.0, UNKNOWN * max(1.0, float(np.max(np.abs(y)))) / max(float(np.max(np.abs(doubt))), 1e-300))
+    doubt = no_longer(doubt, UNKNOWN * max(1.0, float(np.max(np.abs(y)))))
     slack = 4 * float(np.linalg.norm(field.jacobian(y + doubt) - J, 2))
     # what no state about the start changes may be changed here, where a condition is another
     weights, normals = field.weights, field.normals(laws, y)

@@ -16,14 +16,14 @@ from odesim.ir.invariants import LinearInvariant
 from odesim.ir.linear_systems import Jacobian
 from odesim.stepper.codes import Status
 from odesim.stepper.control import longest_step
-from odesim.stepper.laws import BoundValues, Laws, Worst
+from odesim.stepper.laws import BoundValues, Laws, Values, Worst
 from odesim.stepper.occurrences import Events
 from odesim.stepper.search_samples import kinds
 
 Progress = Callable[[float], None]
 
 
-class BoundSystem(Protocol):
+class BoundSystem(Values, Protocol):
     """A right-hand side with its parameters, as addresses of C functions.
 
     real is float64 or float32 as dtype says, i64 arguments are addresses or integers:
@@ -45,24 +45,15 @@ class BoundSystem(Protocol):
     @property
     def combine(self) -> int: ...
     @property
-    def events(self) -> int: ...
-    @property
-    def table(self) -> int: ...
-    @property
     def events_table(self) -> int:
         """The table that events takes."""
 
-    @property
-    def n_events(self) -> int: ...
     @property
     def scales(self) -> bool:
         """Whether a row of K is not the right-hand side itself."""
 
     def __call__(self, t: float, y: Array, out: Array) -> None:
         """out (n,) = f(t, y (n,))."""
-
-    def check(self) -> None:
-        """Raises the exception of a callback."""
 
 
 @dataclass(frozen=True)

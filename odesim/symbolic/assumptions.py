@@ -12,7 +12,7 @@ from sympy import IndexedBase, Symbol
 
 from odesim.base.errors import SpecError
 from odesim.symbolic.indices import base_name, time
-from odesim.symbolic.parts import HALF_LINES, Definition, all_expressions
+from odesim.symbolic.parts import HALF_LINES, Definition, all_expressions, domain_text
 from odesim.symbolic.reductions import subexpressions
 
 # Only what a domain guarantees is allowed: the model would be another one at a value outside, without a word. A state is different, as its
@@ -153,6 +153,5 @@ def set_text(domain: Any) -> str:
     if isinstance(domain, sp.Intersection):
         return " and ".join(map(set_text, domain.args))
     if isinstance(domain, sp.Interval):
-        left, right = "(" if domain.left_open else "[", ")" if domain.right_open else "]"
-        return f"{left}{domain.start}, {domain.end}{right}".replace("oo", "inf")
+        return domain_text(domain)
     return names.get(domain, str(domain))
