@@ -11,6 +11,9 @@ as long as tsit5 does, and afterwards costs four times as much. One that is behi
 Every decision rests on counts (odesim.ir.sizes), never on a clock. So the same request chooses the same method everywhere,
 and the result has the bits of the method that it names.
 
+Where the Jacobian costs much to eliminate, as on a plane or in space, and its largest eigenvalue is real and negative, the rival is rkc
+instead: the steps that it is to take are guessed from the tolerance, its stages follow from the spectral radius.
+
 A strict run of rodas5p is one in lanes, which would begin again: it gets so much work that it nearly always ends at once, MUCH times what
 was spent, and no more than half of what the explicit method is expected to need for the rest; what is further in time then goes on to the
 end.
@@ -26,11 +29,12 @@ import numpy as np
 from odesim.base.arrays import Array
 from odesim.base.errors import CodegenError, SolveError, counted
 from odesim.stepper.codes import Status
-from odesim.stepper.control import HELD, MANY, SHORT
+from odesim.stepper.control import HELD, MANY, SHORT, stages_for
 from odesim.stepper.drive import ExplicitRun
 from odesim.stepper.methods import METHODS
-from odesim.stepper.problem import Costs, Problem, Raw, usable
+from odesim.stepper.problem import Costs, Problem, Raw, least_rtol, usable
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
+from odesim.stepper.stabilised_methods import STABILISED
 from odesim.stepper.tableau import Method, stable_up_to, step_cost
 
 PILOT = 128
@@ -49,6 +53,12 @@ times as many (median .86), and kernels of lanes with its 25 stages take half as
 """
 STIFF = "rodas5p"
 """The stiff candidate: at tolerances of 1e-4 and below rodas4 needs more steps and more right-hand sides on every stiff problem tried."""
+STAGES = "rkc"
+"""The candidate where many cheap stages cost less than the elimination of a Jacobian."""
+REAL = 0.9
+"""The cosine between a direction and minus what the Jacobian makes of it, from which its eigenvalue counts as real and negative."""
+STEPS = {STIFF: (10.0, 1 / 5), STAGES: (8.0, 1 / 2)}
+"""(c, p): a run takes some c rtol^-p steps. On eight systems in the plane rkc took 1.7 to 14 rtol^-1/2."""
 LEAST = 5
 """Steps that the stiff method must be able to take in a trial.
 
@@ -120,7 +130,7 @@ class Rival:
 
     def __init__(self, problem: Problem, method: Method, save: Array | None, strict: bool, until: float, options: dict[str, Any]) -> None:
         self.problem, self.method, self.save, self.strict, self.until, self.options = problem, method, save, strict, until, options
-        self.why, self._out = "", ""
+        self.why, self._out, self._name, self._radius, self._length = "", "", STIFF, 0.0, 0.0
         self._run: Any = None
         self._lost = False
         if problem.linear is None or problem.costs is None:
@@ -133,20 +143,21 @@ class Rival:
         hopeless = run.tried + left > allowed <= NEARLY * run.tried
         if left < SHORT * run.tried or self._lost or not (hopeless or (self._repays(left) and not self._waits(run, left))):
             return None
-        if not held(self.problem, run):
+        radius, real = held(self.problem, run)
+        if not radius:
             return None
-        if self._out:
+        if self._run is None:
+            self._choose(run, radius, real)
+        if self._out and self._name == STIFF:
             self.why = self._out
             return None
         try:
             budget = self._budget(run.tried, left)
             # a run is compiled, which takes seconds, where it has a turn
-            if self._run is None and (self.strict or hopeless or budget >= LEAST):
-                from odesim.stepper.rosenbrock_run import make_run
-
-                self._run = make_run(self.problem, STIFF, self.save, strict=self.strict, **self.options)
+            if self._run is None and (self._at_once or hopeless or budget >= LEAST):
+                self._run = self._make()
         except CodegenError:
-            self._out = self.why = f"; stability limits them, and the Jacobian is too large for {STIFF}"
+            self._out = self.why = f"; stability limits them, and the Jacobian is too large for {self._name}"
             return None
         except SolveError as error:
             if not self.strict:
@@ -155,7 +166,7 @@ class Rival:
             return None
         rival = self._run
         if rival is None:
-            self.why = f"; stability limits them, but a step of {STIFF} costs what {self._share():.0f} do"
+            self.why = f"; stability limits them, but a step of {self._name} costs what {self._share():.0f} do"
             return None
         if (budget < LEAST or (rival.goes_on and budget <= rival.tried and not self._is_ahead(run))) and not hopeless:
             return None
@@ -164,18 +175,18 @@ class Rival:
         while not ended and (hopeless or self._is_ahead(run)):
             ended = rival.advance(max(2 * rival.tried, self._budget(EIGHTH * left, left)) if rival.goes_on else math.inf)
         if not ended:
-            its = f"{STIFF} came to t = {rival.t:.4g} in {counted(rival.tried if rival.goes_on else budget, 'step')}"
+            its = f"{self._name} came to t = {rival.t:.4g} in {counted(rival.tried if rival.goes_on else budget, 'step')}"
             cost = f"cost what the first {run.tried} did" if rival.goes_on else f"may cost more than the first {run.tried}"
             self.why = f"; stability limits them, but {its}, which {cost}, to t = {run.t:.4g}"
             return None
         raw: Raw = rival.raw()
         if raw.status not in ENDED or (raw.status is Status.MAX_STEPS and not hopeless):
-            self.why, self._lost = f"; stability limits them, but {STIFF} ends early ({raw.status})", True
+            self.why, self._lost = f"; stability limits them, but {self._name} ends early ({raw.status})", True
             return None
         whole = run.tried + left
         calls = counted(run.state.stats()["rhs_calls"], "right-hand side")
         why = f"{self.method.name} came to t = {run.t:.4g} with {calls} and would need about {rounded(whole)} steps"
-        return replace(raw, auto=f"{STIFF}: {sentence(raw)}; {why} (stability, not accuracy, limits them)")
+        return replace(raw, auto=f"{self._name}: {sentence(raw)}; {why} (stability, not accuracy, limits them)")
 
     def _rest(self, run: Any) -> float:
         """The number of steps that a run needs for the rest, if it goes on as it went last."""
@@ -206,18 +217,58 @@ class Rival:
     def _step(self, costs: Costs) -> float:
         return step_cost(self.method, costs.right(), self.problem.rhs.layout.size)
 
+    def _stage(self, costs: Costs) -> float:
+        """The cost of a stage of rkc: a right-hand side, and a sum of five states."""
+        return costs.right() + 0.36 * self.problem.rhs.layout.size
+
+    def _choose(self, run: ExplicitRun, radius: float, real: bool) -> None:
+        """Which method is the rival, by what it will cost: in explicit steps, for the rest."""
+        costs, rtol = self.problem.costs, max(self.options.get("rtol", 1e-6), least_rtol(self.problem.rhs.dtype))
+        if costs is None or not real:
+            return
+        staged, stiff = (c * rtol**-p for c, p in (STEPS[STAGES], STEPS[STIFF]))
+        self._name, self._radius, self._length = STAGES, radius, (self.until - run.t) / staged
+        staged *= self._share()
+        self._name = STIFF
+        try:
+            stiff = math.inf if self._out else stiff * self._share() + costs.derivation() / self._step(costs)
+        except CodegenError:
+            stiff = math.inf
+        if staged < min(stiff, self._rest(run)):
+            self._name = STAGES
+
+    @property
+    def _at_once(self) -> bool:
+        """Whether the rival is one in lanes, which would begin again."""
+        return self.strict and self._name == STIFF
+
+    def _make(self) -> Any:
+        """The rival's run. Raises SolveError where there is none."""
+        if self._name == STAGES:
+            from odesim.stepper.wide_run import StabilisedRun
+
+            return StabilisedRun(self.problem, STABILISED[STAGES], self.save, **self.options)
+        from odesim.stepper.rosenbrock_run import make_run
+
+        return make_run(self.problem, STIFF, self.save, strict=self.strict, **self.options)
+
     def _budget(self, tried: float, left: float) -> int:
         """The number of steps that the stiff method may take beside an explicit run with so many steps tried and so many left.
 
         Raises CodegenError where the Jacobian is too large.
         """
-        return int((min(MUCH * tried, HALF * left) if self.strict else SHARE * tried) / self._share())
+        return int((min(MUCH * tried, HALF * left) if self._at_once else SHARE * tried) / self._share())
 
     def _share(self) -> float:
-        """The cost of a stiff step in explicit ones. Raises CodegenError where the Jacobian is too large."""
+        """The cost of the rival's next step in explicit ones. Raises CodegenError where the Jacobian is too large."""
         costs = self.problem.costs
         assert costs is not None
-        return (costs.compiled() if self.strict else costs.stiff(ROSENBROCK[STIFF].stages)) / self._step(costs)
+        if self._name == STAGES:
+            length = max(self._run.coming, self._run.step) if self._run is not None and self._run.tried else self._length
+            cost = (stages_for(length * self._radius) + 1) * self._stage(costs)
+        else:
+            cost = costs.compiled() if self.strict else costs.stiff(ROSENBROCK[STIFF].stages)
+        return cost / self._step(costs)
 
 
 def rounded(count: float) -> str:
@@ -228,22 +279,28 @@ def rounded(count: float) -> str:
     return f"{digits}e{int(power)}"
 
 
-def held(problem: Problem, run: ExplicitRun) -> bool:
-    """Whether stability limits the steps of a run: they are the largest stable ones for its spectral radius there."""
+def held(problem: Problem, run: ExplicitRun) -> tuple[float, bool]:
+    """The spectral radius where a run is, 0 unless stability limits its steps: they are the largest stable ones there.
+
+    And whether the eigenvalue of this size is real and negative.
+    """
     rtol, atol = usable(run.state.options, problem.rhs.layout, problem.rhs.dtype)
-    radius = spectral_radius(problem.rhs, run.t, run.state.y, atol / rtol)
-    return radius * run.step > HELD * stable_up_to(run.method)
+    radius, real = spectral_radius(problem.rhs, run.t, run.state.y, atol / rtol)
+    return (radius, real) if radius * run.step > HELD * stable_up_to(run.method) else (0.0, False)
 
 
-def spectral_radius(rhs: Callable[[float, Array, Array], None], t: float, y: Array, least: float | Array) -> float:
-    """The largest |eigenvalue| of df/dy at y (n,), by MANY power iterations on differences of rhs; components count from least up."""
+def spectral_radius(rhs: Callable[[float, Array, Array], None], t: float, y: Array, least: float | Array) -> tuple[float, bool]:
+    """The largest |eigenvalue| of df/dy at y (n,), by MANY power iterations on differences of rhs; components count from least up.
+
+    And whether it is real and negative, as far as the last direction and what df/dy makes of it show.
+    """
     dtype, n = y.dtype, len(y)
     units = np.maximum(np.abs(y.astype(np.float64)), least)
     small = math.sqrt(np.finfo(dtype).eps)
     base, out = np.empty_like(y), np.empty_like(y)
     rhs(t, y, base)
     way = small * units * np.cos(1.0 + 2.4 * np.arange(n) ** 2)  # as control.slant
-    radius = 0.0
+    radius, cosine = 0.0, 0.0
     for _ in range(MANY):
         moved = (y + way).astype(dtype)
         size = (moved - y) / units
@@ -253,6 +310,6 @@ def spectral_radius(rhs: Callable[[float, Array, Array], None], t: float, y: Arr
         before, after = math.sqrt(size @ size), math.sqrt(grown @ grown)
         if not (math.isfinite(after) and after > 0 and before > 0):
             break
-        radius = after / before
+        radius, cosine = after / before, float(size @ grown) / (after * before)
         way = change * (small * math.sqrt(n) / after)
-    return radius
+    return radius, cosine <= -REAL

@@ -14,7 +14,7 @@ import numpy as np
 
 from odesim.base.arrays import Array, array_namespace
 from odesim.base.errors import SolveError, counted, no_such
-from odesim.run.auto import ENDED, PILOT, STIFF, explicit_name, integrate_auto, looks_between, sentence
+from odesim.run.auto import ENDED, PILOT, explicit_name, integrate_auto, looks_between, sentence
 from odesim.stepper.codes import Status
 from odesim.stepper.drive import ExplicitRun, NoisyRun
 from odesim.stepper.laws import with_broken
@@ -45,18 +45,18 @@ def integrate_switched(problem: Problem, *, method: str, save: Array | None, **o
     run = Segments(problem, grid, "auto", {**options, "explicit": explicit, "until": problem.t1})
     raw, why = run.advance(), run.why
     if run.late:  # a run has one method, by whose name it can be repeated, as `Solution.at` does
-        stiff = Segments(problem, grid, STIFF, options).advance()
+        stiff = Segments(problem, grid, run.late, options).advance()
         since = f"from t = {run.t:.4g} on"
         if stiff.status in ENDED:
             raw, why = stiff, f"{since} {why}"
         else:
             raw = Segments(problem, grid, explicit, options).advance()
-            why = f"stability limits them {since}, but {STIFF} ends early ({stiff.status})"
+            why = f"stability limits them {since}, but {run.late} ends early ({stiff.status})"
     return replace(raw, auto="; ".join(filter(None, (f"{raw.method}: {sentence(raw)}", why))))
 
 
 class Segments:
-    """The segments of one run. why: how `auto` compares methods; late: whether a segment after the first is stiff, before which it ends."""
+    """The segments of one run. why: how `auto` compares methods; late: the one that a later segment takes, before which this run ends."""
 
     def __init__(self, problem: Problem, save: Array, method: str, options: dict[str, Any]) -> None:
         assert problem.switches is not None
@@ -75,7 +75,7 @@ class Segments:
         self.events: dict[str, list[Events]] = {event.name: [] for event in problem.events[: self.own_events]}
         self.stats: dict[str, float] = dict.fromkeys(COUNTS[:3], 0) | dict.fromkeys(COUNTS[3:], 0.0)
         self.last = Raw(np.empty(0), self.y[None][:0], {}, Status.INTERRUPTED, "", self.t, self.y, options.get("explicit", method))
-        self.why, self.late = "", False
+        self.why = self.late = ""
         self._run: ExplicitRun | None = None
         self._changes: dict[tuple[int, int], deque[float]] = {}
 
@@ -244,9 +244,9 @@ class Segments:
         save = self.save[self.saved : later]
         raw = self._explicit(part, save, options) or integrate_problem(part, method=self.method, save=save, **options)
         self.why = raw.auto.partition("; ")[2] or self.why
-        if self.method == "auto" and raw.method in ROSENBROCK:
+        if self.method == "auto" and raw.method not in METHODS:
             if self.rows:
-                self.late = raw.status is not Status.INTERRUPTED
+                self.late = raw.method if raw.status is not Status.INTERRUPTED else ""
                 return None
             self.method = raw.method
             del self.options["explicit"], self.options["until"]

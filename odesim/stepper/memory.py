@@ -230,10 +230,14 @@ class RunState:
         at["A"], at["C"], at["E"], at["P"] = m.addresses
         self.put(numbers_of(m))
 
+    def _tolerances(self) -> tuple[float, Any]:
+        """The tolerances of a step."""
+        return usable(self.options, self.problem.rhs.layout, self.problem.rhs.dtype)
+
     def _fill_switches(self) -> None:
         """The tolerances, and the switches of the text, which stay as they are."""
         options, problem = self.options, self.problem
-        rtol, atol = usable(options, problem.rhs.layout, problem.rhs.dtype)
+        rtol, atol = self._tolerances()
         self.atol = np.array(atol, self.work.dtype, ndmin=1)
         self.at["ATOL"], self.at["ATOLS"] = self.atol.ctypes.data, len(self.atol) if options.step is None else 0
         self.put({

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sympy import Interval, Piecewise, cos, oo, sqrt, symbols
+from sympy import Interval, Piecewise, cos, oo, pi, sqrt, symbols
 
 import odesim
 from odesim.run.auto import PILOT, explicit_name, held, spectral_radius
@@ -17,7 +17,7 @@ from odesim.stepper.methods import METHODS
 from odesim.stepper.problem import Costs, Problem
 from odesim.stepper.rosenbrock_run import RosenbrockRun
 from odesim.stepper.tableau import stable_up_to
-from odesim.symbolic import Event, Param, Source, System, time
+from odesim.symbolic import Event, IndexedBase, Param, Source, System, index, sizes, time
 from tests.support.problems import problem
 from tests.support.stiff_problems import logistic, robertson, stiff, van_der_pol
 
@@ -29,6 +29,17 @@ def oscillator(t1: float) -> Problem:
     return stiff(lambda t, y: (y[1], -y[0]), lambda t, y: [[0, 1], [-1, 0]], [0.0, 1.0], t1)
 
 
+def spiral(t1: float) -> Problem:
+    """A fast spiral into 0: eigenvalues -100 +- 1000 i."""
+    J = [[-100.0, 1000.0], [-1000.0, -100.0]]
+    return stiff(lambda t, y: tuple(J @ np.asarray(y)), lambda t, y: J, [0.0, 1.0], t1)
+
+
+def dear(p: Problem) -> Problem:
+    """With a Jacobian that costs much to eliminate."""
+    return replace(p, costs=replace(COSTS, stiff=lambda stages: 1e7))
+
+
 # problem, options, method, a word of the reason
 CASES: dict[str, tuple[Problem, dict[str, Any], str, str]] = {
     "short": (oscillator(3.0), {}, "tsit5", "done in"),
@@ -38,6 +49,10 @@ CASES: dict[str, tuple[Problem, dict[str, Any], str, str]] = {
     "van der Pol": (van_der_pol(1e3, 2000.0), {}, "rodas5p", "stability, not accuracy"),
     "van der Pol, tight": (van_der_pol(1e3, 2000.0), {"rtol": 1e-8, "atol": 1e-10}, "rodas5p", "and would need about"),
     "Robertson": (robertson(1e5), {}, "rodas5p", "stability, not accuracy"),
+    "cheap stages": (dear(robertson(3.0)), {"rtol": 1e-3}, "rkc", "stability, not accuracy"),
+    "cheap stages, strict": (dear(robertson(3.0)), {"rtol": 1e-3, "strict": True}, "rkc", "stability, not accuracy"),
+    "few stages would be many steps": (dear(robertson(3.0)), {"rtol": 1e-7}, "tsit5", "done in"),
+    "no real eigenvalue": (dear(spiral(3.0)), {"rtol": 1e-3}, "tsit5", "done in"),
     "strict": (robertson(3.0), {"strict": True}, "tsit5", "strict mode only for a right-hand side that numba compiles"),
     "no costs": (replace(robertson(3.0), linear=None), {}, "tsit5", "no Jacobian"),
     "fixed step": (oscillator(3.0), {"step": 0.1}, "tsit5", "a fixed step"),
@@ -48,7 +63,7 @@ CASES: dict[str, tuple[Problem, dict[str, Any], str, str]] = {
 def test_choice(name: str) -> None:
     """The method and its reason; the run is, bit for bit, that of the method by its name, and the same when asked again."""
     p, options, method, why = CASES[name]
-    p = replace(p, costs=COSTS if p.linear else None)
+    p = replace(p, costs=(p.costs or COSTS) if p.linear else None)
     run = integrate_problem(p, method="auto", **options)
     assert run.method == method and run.auto.startswith(f"{method}: ") and why in run.auto
     assert run.status is Status.OK
@@ -153,6 +168,25 @@ def test_one_method_whichever_segment_is_stiff(case: str) -> None:
     assert ("from t = 1 on tsit5 came to" in run.attrs["auto"]) is (case not in ("never", "first"))
 
 
+def test_many_cheap_stages_on_a_plane() -> None:
+    """Diffusion that sets in late: the Jacobian of 1,600 cells is dear, so the run is that of rkc, with its bits, from the start."""
+    (i, j), (N,) = index("i j"), sizes("N")
+    u = IndexedBase("u", shape=(N, N))
+    near = u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1] - 4 * u[i, j]
+    system = System(
+        name="late_diffusion",
+        axes={i: N, j: N},
+        equations={u[i, j]: Piecewise((0, time < 1), (N**2, True)) * near / 4 - u[i, j]},
+        initial={u[i, j]: 1 + cos(2 * pi * i / N)},
+        boundary={i: "periodic", j: "periodic"},
+        span=(0.0, 3.0),
+    )
+    run = odesim.integrate(system, sizes={"N": 40}, rtol=1e-3, save=4)
+    named = odesim.integrate(system, sizes={"N": 40}, rtol=1e-3, save=4, method="rkc")
+    assert run.method == "rkc" and np.array_equal(run.y["u"], named.y["u"]) and "from t = 1 on tsit5 came to" in run.attrs["auto"]
+    assert run.y["u"][-1] == pytest.approx(np.exp(-3) * np.ones((40, 40)), rel=2e-3)  # the mode has decayed by exp(-2 * 9.8)
+
+
 def test_a_stiff_method_that_cannot_do_the_segments_before() -> None:
     """sqrt(z) has no derivative at the start, where a later segment is stiff: the explicit method does all, and the reason says why."""
     system = late("last", sqrt(z))
@@ -194,7 +228,7 @@ def test_spectral_radius() -> None:
     def rhs(t: float, y: Any, out: Any) -> None:
         out[:] = A @ y
 
-    assert spectral_radius(rhs, 0.0, np.linspace(1, 2, 6), 1e-3) == pytest.approx(3000, rel=0.05)
+    assert spectral_radius(rhs, 0.0, np.linspace(1, 2, 6), 1e-3)[0] == pytest.approx(3000, rel=0.05)
 
 
 @pytest.mark.parametrize("method", ["tsit5", "vern7", "dop853"])
@@ -210,7 +244,31 @@ def test_stability_is_seen_on_grids(shape: tuple[int, ...], method: str) -> None
     start = np.exp(-sum(x**2 for x in np.meshgrid(*[np.linspace(-4, 4, N) for N in shape], indexing="ij")))
     p = problem(right, start.ravel(), 1e3)
     run = ExplicitRun(p, METHODS[method], rtol=1e-4)
-    assert not run.advance(PILOT) and held(p, run)
+    assert not run.advance(PILOT) and held(p, run)[0] > 0
+
+
+SHIFT = np.roll(np.eye(40), 1, axis=1)
+SPECTRA = {
+    "diffusion": (SHIFT + SHIFT.T - 2 * np.eye(40), True),
+    "diffusion and advection": (SHIFT + SHIFT.T - 2 * np.eye(40) + 0.2 * (SHIFT - SHIFT.T), True),
+    "advection": (SHIFT - SHIFT.T, False),
+    "growth": (np.diag(np.linspace(0.1, 1, 40)), False),
+    "spiral": (np.kron(np.eye(20), [[-1.0, 10.0], [-10.0, -1.0]]), False),
+}
+
+
+@pytest.mark.parametrize("name", SPECTRA)
+def test_whether_the_largest_eigenvalue_is_real_and_negative(name: str) -> None:
+    """As numpy's eigenvalues say: those of more than .9 of the largest size lie within 26 degrees of the negative axis, or outside."""
+    A, real = SPECTRA[name]
+    large = np.linalg.eigvals(A)
+    large = large[np.abs(large) > 0.9 * np.abs(large).max()]
+    assert set((-large.real >= 0.9 * np.abs(large)).tolist()) == {real}
+
+    def rhs(t: float, y: Any, out: Any) -> None:
+        out[:] = A @ y
+
+    assert spectral_radius(rhs, 0.0, np.ones(40), 1e-3)[1] is real
 
 
 @pytest.mark.parametrize("size", [1e-3, 1.0, 1e6])
@@ -225,7 +283,7 @@ def test_spectral_radius_of_any_size(size: float) -> None:
             out[:] = A @ np.sin(y - 1.5)
 
         J = A * np.cos(y - 1.5)
-        assert spectral_radius(rhs, 0.0, y, 1e-3) == pytest.approx(np.abs(np.linalg.eigvals(J)).max(), rel=0.1)
+        assert spectral_radius(rhs, 0.0, y, 1e-3)[0] == pytest.approx(np.abs(np.linalg.eigvals(J)).max(), rel=0.1)
 
 
 def test_stable_up_to() -> None:

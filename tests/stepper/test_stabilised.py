@@ -1,5 +1,7 @@
 """The Runge-Kutta-Chebyshev method against its stability polynomial, closed forms and other integrators."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.polynomial import chebyshev
@@ -88,6 +90,18 @@ def test_heat_needs_few_right_hand_sides() -> None:
         assert np.abs(run.y["u"][-1] - np.exp(-0.1 * decay) * start).max() < 3e-4
     # counted, not timed: stages grow as the square root of what explicit steps do
     assert 10 * runs["rkc"].stats["rhs_calls"] < runs["tsit5"].stats["rhs_calls"]
+
+
+def test_the_error_at_the_end_goes_with_the_tolerance() -> None:
+    """Of growth with diffusion, whose modes are exact on the grid; local errors held to rtol itself leave 15 rtol at 1e-3, 250 at 1e-6."""
+    n = 20
+    decay = 4 * n**2 * np.sin(np.pi / n) ** 2 / 1000
+    system = replace(HEAT, equations={u[i]: u[i] + Rational(1, 1000) * N**2 * (u[i - 1] - 2 * u[i] + u[i + 1])}, boundary={i: "periodic"})
+    system = replace(system, initial={u[i]: 1 + sin(2 * pi * i / N)}, span=(0.0, 10.0))
+    exact = np.exp(10.0) * (1 + np.exp(-10 * decay) * np.sin(2 * np.pi * np.arange(n) / n))
+    for rtol in (1e-3, 1e-4, 1e-5, 1e-6):
+        run = odesim.integrate(system, sizes={"N": n}, method="rkc", rtol=rtol, atol=rtol)
+        assert np.abs(run.y["u"][-1] - exact).max() < 5 * rtol * exact.max()
 
 
 def test_between_two_steps_lies_a_cubic() -> None:

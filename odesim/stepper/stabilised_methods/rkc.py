@@ -2,7 +2,8 @@
 
 Sommeijer, Shampine, Verwer, RKC: an explicit solver for parabolic PDEs, J. Comput. Appl. Math. 88 (1998) 315, section 2. Its stages and
 the estimate are written in odesim/stepper/stabilised.py, which reads no A and no E: here E says that there is an estimate, of h f_n,
-y_(n+1) - y_n and h f_(n+1). P makes of these three the cubic through both states and their slopes.
+y_(n+1) - y_n and h f_(n+1). It is held to rtol^1.5 (wide_run.py), and not to rtol as in rkc.f. P makes of these three the cubic through
+both states and their slopes.
 """
 
 from odesim.stepper.tableau import make_method
