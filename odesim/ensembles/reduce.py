@@ -100,7 +100,7 @@ class ReducingLedger(FreshLedger):
         self.exponents = np.zeros(columns, np.int32)
         self.least, self.largest = np.full(columns, np.inf), np.full(columns, -np.inf)
         self.middle, self.unit = np.full((2, columns), np.nan)
-        self.ends = not {MIN, MAX, HISTOGRAM}.isdisjoint(statistics)
+        self.ends = not {MIN, MAX, *COUNTED}.isdisjoint(statistics)
         self.counts = None if set(COUNTED).isdisjoint(statistics) else np.zeros((columns, 2 * HALF), np.uint32)
 
     def read(self, first: int, end: int) -> Chunk:
@@ -161,7 +161,8 @@ class ReducingLedger(FreshLedger):
         found = np.array([[quantile(row, level) for row in self.counts] for level in LEVELS])
         found[np.abs(found) <= 2.0**-BELOW] = 0.0  # the innermost buckets, where members are that are equal
         found[np.abs(found) >= bucket_edges()[-2]] = np.nan  # the outermost ones have no end
-        return (found + self.middle / self.unit) * self.unit
+        # between the ends: those of what is positive are positive, also where they are small beside the distance of all from the middle
+        return np.clip((found + self.middle / self.unit) * self.unit, self.least, self.largest)
 
     def edges(self) -> Array:
         """The ends (BINS + 1, columns) of the bins of a histogram: from the least number to the largest."""

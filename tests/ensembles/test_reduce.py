@@ -118,6 +118,7 @@ def test_laws_over_many_decades(widest: float, known: int) -> None:
     ledger = ledger_of(values[:, None], 1)
     found, origin = ledger.statistic("quantiles")[:, 0], np.median(values[:64])
     assert np.isfinite(found).tolist() == [k < known for k in range(5)]
+    assert np.all(found[:known] >= values.min())
     for level, value in zip(LEVELS[:known], found[:known], strict=True):
         low, high = (np.quantile(values, level + d, method="inverted_cdf") for d in (-0.002, 0.002))
         assert low - abs(low - origin) / 64 <= value <= high + abs(high - origin) / 64
