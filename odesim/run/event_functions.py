@@ -9,6 +9,8 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from sympy import Expr, Indexed, Symbol
+from sympy.core.relational import Relational
+from sympy.logic.boolalg import BooleanFunction
 
 from odesim.base.arrays import Array, Layout
 from odesim.base.errors import SolveError
@@ -114,10 +116,11 @@ class Point:
         states = self.flow.layout.split(self.y.astype(np.float64))
         return {**states, TIME: self.t}
 
-    def read(self, names: frozenset[str], around: bool = False) -> dict[str, Array]:
+    def read(self, names: frozenset[str], around: bool = False, gates: frozenset[str] = frozenset()) -> dict[str, Array]:
         """Those of these names that are states, the time, or parameters that differ between members: {name: (k, *shape)}.
 
         around: of all members, then of all with other roundings in two ways, then a moment later, where that is known: (3 k or 4 k).
+        gates: those that keep theirs where they are whole numbers.
         """
         per_member = {name: self._per_member(name) for name in names & self.flow.per_member.keys()}
         moving = {name: self._numbers[name] for name in names & self._numbers.keys()}
@@ -125,6 +128,8 @@ class Point:
             return per_member | moving
         late = [] if self.late is None else [self.late._numbers]
         shaken = [{name: values * by[name] for name, values in moving.items()} for by in factors(self.flow.layout, self.flow.dtype)]
+        for each in shaken:
+            each.update({name: np.where(v == np.rint(v), v, each[name]) for name, v in moving.items() if name in gates})
         if self.flow.dtype != "float64":
             shaken = [{n: v if n == TIME else v.astype(self.flow.dtype).astype(np.float64) for n, v in each.items()} for each in shaken]
         every = [moving, *shaken, *late]
@@ -175,7 +180,7 @@ class EventFunctions:
         self.flow, self._conditions = flow, flow.conditions
         self.watched, self._system = self._conditions.held.watched, self._conditions.held.original
         self.shapes = [tuple(make_extent(n).value(self._conditions.sizes) for n in w.extents) for w in self.watched]
-        self._formulas: dict[Any, tuple[Formula, frozenset[str], bool]] = {}
+        self._formulas: dict[Any, tuple[Formula, frozenset[str], bool, frozenset[str]]] = {}
         known = self._conditions.expressions
         if "resets" not in known:
             known["resets"] = [self._resets(w) for w in self.watched]
@@ -337,9 +342,11 @@ class EventFunctions:
         """An expression for each member and all values of the indices of axes, (k, *extents); more: what it reads besides."""
         key = expr, tuple(axes.items())
         if key not in self._formulas:
-            self._formulas[key] = formula(expr, tuple(axes), key[1]), frozenset(names_read(expr)), bool(layers_in(expr))
-        f, reads, layered = self._formulas[key]
-        mine, count = at.read(reads, around), len(at) * (3 + (at.late is not None) if around else 1)
+            # a memory was set to its whole number: with another rounding a gate such as `on >= 1`, or `Eq(Mod(n, 2), 1)`, would not hold
+            gates = self._conditions.held.memories - read_outside_conditions(expr)
+            self._formulas[key] = formula(expr, tuple(axes), key[1]), frozenset(names_read(expr)), bool(layers_in(expr)), gates
+        f, reads, layered, gates = self._formulas[key]
+        mine, count = at.read(reads, around, gates), len(at) * (3 + (at.late is not None) if around else 1)
         if more:
             mine |= {name: more[name] for name in reads & more.keys()}
         sizes, shared = self._conditions.sizes, self._conditions.shared
@@ -348,6 +355,14 @@ class EventFunctions:
             return np.stack([f(sizes, {**shared, **{name: values[k] for name, values in mine.items()}}) for k in range(count)])
         every = member_values(f, axes, sizes, shared, mine) if mine else f(sizes, shared)[None]
         return every if len(every) == count else np.broadcast_to(every, (count, *every.shape[1:]))
+
+
+def read_outside_conditions(e: Any) -> frozenset[str]:
+    """The names that an expression reads other than in conditions."""
+    if isinstance(e, Relational | BooleanFunction):
+        return frozenset()
+    parts = () if isinstance(e, Indexed) or layers_in(e) else e.args
+    return frozenset().union(*map(read_outside_conditions, parts)) if parts else frozenset(names_read(e))
 
 
 def numbers(a: Array) -> Array:

@@ -210,7 +210,7 @@ class _UnsignedError(Exception):
 def signed(e: Expr, states: Iterable[str]) -> Expr:
     """A function with the sign of e that does not jump at its conditions.
 
-    e, where it jumps at none, reads none of these states, or has no such form.
+    e, where it jumps at none, reads none of these states, or has no such form. states: those that change between resets.
     """
     if not names_read(e) & set(states):
         return e
@@ -233,9 +233,9 @@ def _put(e: Any, values: Mapping[Any, Any]) -> Any:
 
 
 # A run stops exactly where a condition on time changes. A distance of 0 would be a zero of the event's function there, also between two
-# positive branches: so it has the sign that it is about to get. Without the time a condition has no distance that means anything.
+# positive branches: so it has the sign that it is about to get. A condition on parameters and on memories alone is no distance at all.
 def _side(c: Any) -> Expr:
-    """A function that is positive where a condition that reads no states holds, and negative elsewhere."""
+    """A function that is positive where a condition that reads no states that move holds, and negative elsewhere."""
     g = c.lhs - c.rhs if isinstance(c, MORE) else c.rhs - c.lhs
     if str(time) not in names_read(c):
         return _choice(c, sp.S.One, sp.S.NegativeOne)

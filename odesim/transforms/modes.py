@@ -110,6 +110,11 @@ class HeldSystem:
         kinks = tuple(kink for kink in self.kinks if not any(isinstance(at, Pulses) for at in kink.times))
         return self if len(kinks) == len(self.kinks) else replace(self, kinks=kinks)
 
+    @cached_property
+    def memories(self) -> frozenset[str]:
+        """The states that only resets change."""
+        return memories(self.original)
+
     @property
     def on_states(self) -> tuple[Switch, ...]:
         """The switches whose conditions depend on states."""
@@ -128,10 +133,10 @@ def hold_conditions(system: System) -> HeldSystem:
     """
     if system.discrete:  # an update computes every condition as it is written
         return HeldSystem(system, system, (), ())
-    depends = moving_in(system)
+    depends, moving = moving_in(system), {*system.states} - memories(system)
 
     def plain(event: Event) -> Event:
-        expr = signed(event.expr, system.states)
+        expr = signed(event.expr, moving)
         return replace(event, expr=expr if isinstance(event, Guard) else resting(without_poles(expr, depends), depends))
 
     events = tuple(map(plain, system.events))
@@ -169,6 +174,11 @@ def moving_in(system: System) -> Depends:
     """A function that says whether an expression changes in a run of the System: with its states, or the time."""
     moving = {*system.states, str(time)}
     return lambda e: not moving.isdisjoint(names_read(e))
+
+
+def memories(system: System) -> frozenset[str]:
+    """The states that only resets change."""
+    return frozenset(system.states) - {base_name(key) for key, rhs in system.equations.items() if rhs != 0}
 
 
 def _hold_conditions(system: System) -> HeldSystem:

@@ -111,6 +111,28 @@ def test_where_a_run_stops(condition: Any, options: dict[str, Any]) -> None:
         }
 
 
+on, x = sp.symbols("on x", real=True)
+GATES = [on >= 1, on > 0, on <= 1, sp.Lt(0, on), sp.Eq(on, 1), sp.Ne(on, 0), sp.Eq(sp.Mod(on, 2), 1)]
+
+
+@pytest.mark.parametrize("resets", [{}, {n: n + 1}], ids=["recorded", "counted"])
+@pytest.mark.parametrize("gate", GATES, ids=str)
+def test_gates_on_memories(gate: Any, resets: Any) -> None:
+    """x = sin t passes 1/2 twice; an event sees it where its gate holds, which may stand on its bound; in members too."""
+    own = System(
+        name="own", source=Source("own", "test"), axes={}, equations={x: sp.cos(t), on: 0, n: 0}, initial={x: 0, on: 1, n: 0},
+        events=(Event("half", Piecewise((x - HALF, gate), (-1, True)), resets=resets),), span=(0.0, 6.0),
+    )  # fmt: skip
+    values = [0.0, 1.0, 2.0, 1001.0]
+    members = odesim.ensemble(own, initial={"on": values})
+    for k, value in enumerate(values):
+        right = [np.pi / 6, 5 * np.pi / 6] if gate.subs(on, int(value)) == True else []  # noqa: E712
+        run = odesim.integrate(own, initial={"on": value}, backend="numpy")
+        assert [e["t"] for e in run.events["half"]] == pytest.approx(right, abs=1e-5)  # x is right to some tolerances
+        assert members.half_count[k] == len(right) and members.half_t[k, : len(right)].values == pytest.approx(right, abs=1e-5)
+        assert run.final["n"] == (len(right) if resets else 0)
+
+
 def test_continuous_ones_stay() -> None:
     """A function that only bends at its condition is searched as it is written."""
     from odesim.transforms.conditions import signed
