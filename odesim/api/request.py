@@ -139,11 +139,10 @@ def sizes_text(numbers: Numbers) -> str:
 def check_range(system: System, numbers: Numbers, dtype: str) -> None:
     """Raises ParamError if a number overflows this dtype, or a part of the right-hand side at the start, which is another number then."""
     values = {**numbers.params, **numbers.initial}
-    sizes, most = largest(values), float(np.finfo(dtype).max)
-    name, size = max(sizes.items(), key=itemgetter(1), default=("", 0.0))
-    if size > most:
-        raise ParamError(f"{name} = {size:g} overflows {dtype}: numbers go up to {most:.2g}")
     if extreme(values.values(), dtype):
+        name, size = max(largest(values).items(), key=itemgetter(1))
+        if size > (most := float(np.finfo(dtype).max)):
+            raise ParamError(f"{name} = {size:g} overflows {dtype}: numbers go up to {most:.2g}")
         start = {name: value[None] for name, value in numbers.initial.items()}
         if wrong := first_overflow(system, numbers.sizes, numbers.params, {**start, "t": np.array([numbers.t0])}, dtype):
             raise ParamError(f"{wrong[1]}; {REMEDY}")
@@ -272,14 +271,14 @@ def warn_below_tolerance(system: System, numbers: Numbers, options: RunOptions) 
         return []
     twins = {twin for pairs in system.sensitivities.values() for twin in pairs.values()}
     starts = {name: value for name, value in numbers.initial.items() if name not in twins}
-    atol: Mapping[str, Any] = dict.fromkeys(starts, options.atol or 1e-300)
     if isinstance(options.atol, Mapping):
         layout = Layout(tuple(starts), tuple(map(np.shape, starts.values())))
-        atol = layout.split(usable(options, layout, "float64")[1])
+        atol: Mapping[str, Any] = layout.split(usable(options, layout, "float64")[1])
         with np.errstate(over="ignore"):
             units = largest({name: start / atol[name] for name, start in starts.items()})
     else:
-        units = {name: size / atol[name] for name, size in largest(starts).items()}
+        least = options.atol or 1e-300
+        atol, units = dict.fromkeys(starts, least), {name: size / least for name, size in largest(starts).items()}
     if not any(0 < size < NEAR for size in units.values()):
         return []
     compiled = parts_of(system, "numpy", "float64", False).compiled

@@ -70,15 +70,15 @@ def _from_dlpack(value: Any) -> Array:
 def extreme(values: Iterable[Any], dtype: str) -> bool:
     """Whether a number is so large that powers of it overflow in this dtype, or so small that its square is 0."""
     small, large = _usual(dtype)
+    numbers = list[float]()
     for value in values:
-        if getattr(value, "size", 1) > FEW:
-            if extreme_entries(value, dtype).any():
-                return True
-        else:
-            sizes = map(abs, value.ravel().tolist() if getattr(value, "ndim", 0) else (float(value),))
-            if any(not small <= size <= large and 0 < size < np.inf for size in sizes):
-                return True
-    return False
+        if not getattr(value, "ndim", 0):
+            numbers.append(float(value))
+        elif value.size <= FEW:
+            numbers += value.ravel().tolist()
+        elif extreme_entries(value, dtype).any():
+            return True
+    return any(not small <= size <= large and 0 < size < np.inf for size in map(abs, numbers))
 
 
 def largest(named: Mapping[str, Any]) -> dict[str, float]:

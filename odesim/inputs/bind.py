@@ -320,7 +320,12 @@ def _bind(
     _check_numbered_elements(schema, known_sizes)
     _check_rules(schema, known_sizes, bound, of_start=False)
     values = {**bound, time.name: span[0]}
-    start = {s.name: _initial(schema, s, arguments.get(s.name), known_sizes, values, seed) for s in schema.states}
+    start = {
+        s.name: _initial(schema, s, arguments.get(s.name), known_sizes, values, seed)
+        if s.plain is None or s.name in arguments
+        else np.array(s.plain)
+        for s in schema.states
+    }
     _check_rules(schema, known_sizes, {**bound, **start}, of_start=True)
     return Numbers({n: known_sizes.values[n] for n in schema.sizes}, bound, start, *span)
 
@@ -504,5 +509,5 @@ def _to_array(place: Place, value: Any, shape: tuple[int, ...], seed: int) -> Ar
         return value
     # most defaults: numbers that no check can refuse, which takes longer than the rest of a warm bind
     if type(value) is float and isfinite(value) and place.domain.outside is None and not place.integer:
-        return np.full(shape, value) if shape else np.array(value)
+        return np.full(shape, value)
     return np.full(shape, check_numbers(place, np.asarray(value)))

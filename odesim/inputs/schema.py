@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property, reduce
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -148,6 +149,12 @@ class Place:
     integer: bool = False
     indexes: str | None = None
     cover: bool = True
+
+    @cached_property
+    def plain(self) -> float | None:
+        """The default, where it is a number for no shape that no check refuses, as of most states with a name of their own; else None."""
+        start, free = self.start, self.domain.outside is None and not (self.integer or self.extents)
+        return start if free and type(start) is float and isfinite(start) else None
 
     @property
     def rank(self) -> int:
