@@ -79,6 +79,22 @@ def test_no_clock_decides_when_it_begins(monkeypatch):
     assert numbers(first) == numbers(second)
 
 
+@pytest.mark.parametrize(("until", "trials"), [(2000.0, [32]), (40.0, [])])
+def test_it_begins_early_where_the_steps_say_so(until, trials, monkeypatch):
+    """After EARLY trials, if LONG will be needed: by `auto`, which stops to look, as by the method that it takes."""
+    monkeypatch.setattr(drive, "EARLY", 32)
+    make, begun = drive.written_run, []
+
+    def seen(rhs, state):
+        begun.append(int(state["steps"] + state["rejected"]))
+        return make(rhs, state)
+
+    monkeypatch.setattr(drive, "LONG", 1000)
+    monkeypatch.setattr(drive, "written_run", seen)
+    bits = [numbers(odesim.integrate(PENDULA, method=method, span=(0.0, until))) for method in ("tsit5", "auto")]
+    assert begun == 2 * trials and bits[0] == bits[1]
+
+
 CASES: dict[str, tuple[dict[str, Any], int]] = {
     "small": ({}, 1),
     "short": ({"span": (0.0, 0.01)}, 0),
