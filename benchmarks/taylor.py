@@ -4,7 +4,7 @@
 
 Pleiades is that of problems.py; 1,000 orbits of Kepler's are at eccentricity .5, to their start; W1 is that of works.py, members in lanes
 and in batches of 8. A run of heyoka sets its compiled integrator to the start and propagates it; one of odesim is a call
-of `odesim.integrate`, some .5 ms of which is what comes around the steps. For each error the fastest method and tolerance that meet it,
+of `odesim.integrate`, .2 to .3 ms of which is what comes around the steps. For each error the fastest method and tolerance that meet it,
 then in turns. Errors are the largest of all components at the end, against heyoka in long double, of the orbits against their start.
 """
 
