@@ -125,7 +125,7 @@ class ExplicitRun:
         begun, self._left = time.perf_counter(), (self.t, self.tried)
         for limit in sorted({min(most, EARLY), min(most, LONG), most}):
             ended = True  # as an interrupt leaves it
-            if self._long is None and limit > self.tried and self._is_long():
+            if limit > min(EARLY, LONG) and self._long is None and limit > self.tried and self._is_long():
                 self._long = self._for_long()  # while no limit of time runs: to compile does not count
             with ctrl_c(self.stop), suppress(KeyboardInterrupt), self._blas():
                 ended = self._slices(limit)
