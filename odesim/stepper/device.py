@@ -67,7 +67,7 @@ class DeviceRun:
             "COUNTS": state.counts.view(np.int64), "NUMBERS": state.numbers, "STOP": state.stopping, "TIMES": state.save,
             "A": m.A, "C": m.c, "E": m.E, "P": m.P,
             "ORDER": np.arange(m.stages), "COEF": np.zeros(m.stages),
-            "FACTS": search_facts(state.problem), "ATOL": state.atol,
+            "FACTS": search_facts(state.problem.events), "ATOL": state.atol,
         }  # fmt: skip
         shapes = {
             "WORK": ((3, n), dtype), "K": ((m.stages, n), dtype), "SUMS": (32 + (n + 1023) // 1024, "float64"),

@@ -200,7 +200,7 @@ class RunState:
         self.numbers, self.work = view("NUMBERS", len(self._places), np.float64), view("WORK", (self.rows, n), dtype)
         self.work[0], self._order[:] = self.problem.y0, np.arange(stages)
         if size:
-            view("FACTS", 2 * size)[:] = search_facts(self.problem).ravel()
+            view("FACTS", 2 * size)[:] = search_facts(self.problem.events).ravel()
         self.best, self.violations, self.law_times = (view(slot, watched, np.float64) for slot in LAW_ARRAYS[2:])
         self.violations.fill(0.0)
         self.law_times.fill(self.problem.t0)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -91,9 +91,10 @@ class EventSpec:
         return math.prod(self.shape)
 
 
-def search_facts(problem: "Problem") -> Array:
+@lru_cache(maxsize=64)
+def search_facts(events: tuple[EventSpec, ...]) -> Array:
     """The facts of each component of the events for odesim.stepper.search, (2, size)."""
-    events, counts = problem.events, [event.size for event in problem.events]
+    counts = [event.size for event in events]
     facts = [[e.direction for e in events], kinds([e.terminal for e in events], [e.affine for e in events])]
     return np.repeat(np.array(facts, np.int64).reshape(2, len(events)), counts, axis=1)
 
