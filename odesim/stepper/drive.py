@@ -126,7 +126,11 @@ class ExplicitRun:
         for limit in sorted({min(most, EARLY), min(most, LONG), most}):
             ended = True  # as an interrupt leaves it
             if limit > min(EARLY, LONG) and self._long is None and limit > self.tried and self._is_long():
-                self._long = self._for_long()  # while no limit of time runs: to compile does not count
+                with suppress(KeyboardInterrupt):  # then what was computed is kept, as by one in a step
+                    self._long = self._for_long()  # while no limit of time runs: to compile does not count
+                if self._long is None:
+                    self.stop()
+                    break
             with ctrl_c(self.stop), suppress(KeyboardInterrupt), self._blas():
                 ended = self._slices(limit)
             if ended or self.state.stopping[0]:

@@ -128,3 +128,15 @@ def test_to_compile_does_not_count(monkeypatch):
 def time_left():
     """Whether a limit of time runs: whether a timer would stop the run."""
     return any(isinstance(thread, threading.Timer) and not thread.finished.is_set() for thread in threading.enumerate())
+
+
+def test_an_interrupt_while_it_is_compiled_keeps_the_run(monkeypatch):
+    """What was computed until then is kept, and said to be a part."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(drive, "LONG", 64)
+    monkeypatch.setattr(drive, "written_run", interrupt)
+    run = odesim.integrate("joma.nonlinear", sizes={"M": 3}, span=(0, 10), step=0.01)
+    assert run.status == "interrupted" and run.t_end == pytest.approx(0.64) and run.stats["steps"] == 64
