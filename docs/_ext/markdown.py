@@ -3,6 +3,7 @@
 import re
 from importlib import import_module
 from pathlib import Path
+from unicodedata import normalize
 
 from sympy import Symbol
 
@@ -47,13 +48,20 @@ def bibliography(keys: set[str]) -> list[str]:
     for key, body in re.findall(r"^@\w+\{(\w+),\n(.*?)^\}", text, flags=re.MULTILINE | re.DOTALL):
         if key in keys:
             fields = {
-                name: re.sub(r"[{}]", "", value) for name, value in re.findall(r"^\s*(\w+)\s*=\s*\{(.*)\},?$", body, flags=re.MULTILINE)
+                name: accented(re.sub(r"[{}]", "", value))
+                for name, value in re.findall(r"^\s*(\w+)\s*=\s*\{(.*)\},?$", body, flags=re.MULTILINE)
             }
             people = [person.partition(",")[0] for person in fields["author"].split(" and ")]
             rest = "; ".join(fields[name] for name in ("note", "doi") if name in fields)
             rest = re.sub(r"arXiv:(\d+\.\d+)", r"[arXiv:\1](https://arxiv.org/abs/\1)", rest)
             lines.append(f"- `{key}`: {', '.join(people)}, *{plain(fields['title'])}*, {fields['year']}{', ' * bool(rest)}{rest}")
     return ["\n".join(lines)] if lines else []
+
+
+def accented(text: str) -> str:
+    r"""Text of BibTeX with its accents: Zdeborov\'a as Zdeborová."""
+    marks = {"'": "\u0301", '"': "\u0308"}
+    return re.sub(r"\\(['\"])(\w)", lambda sign: normalize("NFC", sign[2] + marks[sign[1]]), text)
 
 
 def methods_table() -> str:

@@ -258,7 +258,7 @@ def write_family(folder: Path, family: str, names: list[str], run: bool) -> list
             draw_model(folder, name)
         blank(picture, picture.with_suffix(".small.png"))
         parts += [f"## {plain(name)}", f"**{titles[name]}**", shown(name, titles[name], run), prose(text.strip(), system)]
-        parts += [markdown(system).partition("\n\n")[2], f"```sh\nodesim integrate {name} --plot {family}.png\n```"]
+        parts += ["Source: " + markdown(system).partition("\n\n")[2], f"```sh\nodesim integrate {name} --plot {family}.png\n```"]
     if claims := all_claims(family):
         parts += [
             "## What the papers state",
