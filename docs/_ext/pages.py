@@ -46,7 +46,13 @@ KEEP = f"__import__('pickle').dump(plt.gcf(), open({FIRST!r}, 'wb'))"
 def setup(app: Sphinx) -> dict[str, Any]:
     """Writes the pages as soon as the configuration is read."""
     app.connect("config-inited", lambda app, config: write_pages(Path(app.srcdir) / "generated", run="quick" not in app.tags))
+    app.connect("env-updated", indexed)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def indexed(app: Sphinx, env: Any) -> list[str]:
+    """The pages with entries of the index, which every build writes anew: Sphinx 9 forgets those of other pages in its search."""
+    return [page for page, entries in env.domaindata["index"]["entries"].items() if entries]
 
 
 def write_pages(folder: Path, run: bool) -> None:
