@@ -17,11 +17,14 @@ from odesim.base.errors import CodegenError
 from odesim.ir.fronts import Entries
 from odesim.ir.jacobian import Chain, Product, SparseChain
 from odesim.ir.program import Program
+from odesim.symbolic.indices import Clipped, Padded, Wrapped
 
 # of compiled code within a compiled run: a statement, and an operation on one entry, which runs in vectors. Measured on the shipped
 # models and on benchmarks/problems.py: 50 to 170 a statement, 0.05 to 0.2 an operation. Taken five times too large, as a call from Python
 # is, they sent `auto` to rodas5p on the 1-D Brusselator, 258 ms for 40
 LOOP, OPERATION, FUNCTION = 50.0, 0.06, 100
+# to see whether a neighbour is beyond an end: on grids in one and two dimensions .25 ns each with 0 there, .4 to .5 on rings and edges
+BEYOND = {Padded: 2, Wrapped: 6, Clipped: 6}
 STATEMENT, ENTRY = 15_000.0, 1.0  # of numpy: a statement, and an operation on one entry
 PRODUCT = 60_000.0  # of a product of the chain rule in numpy, without its terms
 SOLVE = 20_000.0  # of one linear system, without its arithmetic
@@ -64,6 +67,12 @@ def operations(e: Basic, function: int = 10) -> int:
     return outer + sum(operations(arg, function) for arg in e.args)
 
 
+@lru_cache(maxsize=4096)
+def neighbours(e: Basic) -> int:
+    """The operations that neighbours in an expression take, of one entry of compiled code."""
+    return sum(BEYOND.get(type(i), 0) for x in e.atoms(Indexed) for i in x.indices)
+
+
 def index_lengths(program: Program, sizes: Mapping[str, int]) -> dict[Symbol, int]:
     """{index: number of its values}."""
     symbolic: dict[Symbol, Any] = dict(program.extents)
@@ -75,7 +84,8 @@ def count_operations(program: Program, sizes: Mapping[str, int], function: int =
     lengths, statements, total = index_lengths(program, sizes), 0, 0.0
     for s in program.statements():
         statements += 1
-        total += prod(lengths[i] for i in s.loops) * (operations(s.body, function) + 1)
+        each = operations(s.body, function) + (neighbours(s.body) if function == FUNCTION else 0) + 1
+        total += prod(lengths[i] for i in s.loops) * each
     return statements, total
 
 
