@@ -106,9 +106,9 @@ def test_a_trial_costs_as_much_at_most() -> None:
     assert float(reached[0]) < float(reached[1])  # the stiff method's time, and the explicit one's
 
 
-@pytest.mark.parametrize("N", [50, 60])
-def test_heat_on_a_plane(N: int) -> None:
-    """tsit5 would take 5,700 and 8,208 steps, five times the time of rodas5p: it is seen, and the cost of a step on a ring is counted."""
+@pytest.mark.parametrize(("N", "rtol", "method"), [(50, 1e-4, "rkc"), (60, 1e-4, "rkc"), (50, 1e-6, "rodas5p")])
+def test_heat_on_a_plane(N: int, rtol: float, method: str) -> None:
+    """tsit5 would take 5,700 and 8,208 steps, two to eight times the time: it is seen, and what a step on a ring costs is counted."""
     (i, j), (n,) = index("i j"), sizes("n")
     u = IndexedBase("u", shape=(n, n))
     spread = n**2 * (u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1] - 4 * u[i, j])
@@ -119,8 +119,8 @@ def test_heat_on_a_plane(N: int) -> None:
         initial={u[i, j]: exp(-((i - n / 2) ** 2 + (j - n / 2) ** 2) / n)},
         boundary={i: "periodic", j: "periodic"},
     )
-    run = odesim.integrate(heat, sizes={"n": N}, span=(0, 1), rtol=1e-4)
-    assert run.ok and run.method == "rodas5p" and run.stats["steps"] < 40
+    run = odesim.integrate(heat, sizes={"n": N}, span=(0, 1), rtol=rtol)
+    assert run.ok and run.method == method
 
 
 def test_a_stiff_run_that_has_no_turn_is_not_made() -> None:
