@@ -31,6 +31,8 @@ BESIDE = 1e-13
 """Part of the way between two states, from where a divisor is 0, at which the right-hand side is looked at; and at ten times that."""
 FASTER = 5.0
 """How much more it differs there on both sides: ten times at a pole, nothing where a factor is 0 too, as in 0/x."""
+MOST = 64
+"""Changes of sign of one divisor that are looked at: each costs four right-hand sides, and large systems may have as many as states."""
 _DIVISORS: Memo[dict[Expr, dict[Symbol, Any]]] = Memo(32)
 
 
@@ -82,7 +84,7 @@ def first_pole(
     """The last of R states, in the order of time, before the first pole between two of them, and the divisor that is 0 there."""
     poles = []
     for e, d in _crossings(system, sizes, shared, rows):
-        for k, i in np.argwhere(d[:-1] * d[1:] < 0).tolist():
+        for k, i in np.argwhere(np.sign(d[:-1]) * np.sign(d[1:]) < 0)[:MOST].tolist():
             two = {name: v[k : k + 2] for name, v in rows.items()}
             if _is_pole(system, sizes, shared, two, e, (float(d[k, i]), float(d[k + 1, i]))):
                 poles.append((k, e))

@@ -49,6 +49,7 @@ def test_no_wrong_number_is_ok(form: str, method: str) -> None:
 
 
 LEGAL = {
+    "large numbers": ({q: K / x, x: 1 - x}, {q: 0.0, x: 1e200}, ()),
     "a factor that is 0": ({q: L**2 / x**3 - 1, x: -1}, {q: 1.0, x: 1.0}, ()),
     "poles that cancel": ({q: 1 / x - 2 / (x * (x + 2)), x: -1}, {q: 0.0, x: 1.0}, ()),
     "inside a bounded function": ({q: sp.atan(1 / x), x: -1}, {q: 0.0, x: 1.0}, ()),
