@@ -86,13 +86,6 @@ def v2_params(run: Path) -> None:
     (run / "params" / ".zgroup").write_text('{"zarr_format": 2}')
 
 
-def pickled_checkpoint(run: Path) -> None:
-    """A checkpoint with an object in it; of other kinds of runs a file that nobody asks for."""
-    (run / "checkpoint").mkdir(exist_ok=True)
-    with (run / "checkpoint" / "state.npz").open("wb") as file:
-        np.savez(file, iteration=np.array([Bad()], object), allow_pickle=True)
-
-
 def linked(name: str, to: str) -> Callable[[Path], None]:
     def make(run: Path) -> None:
         place = run / name

@@ -1,7 +1,10 @@
 """What a command imports: a light command stays light, and an integration loads nothing that it does not use."""
 
+import ast
+import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -40,6 +43,18 @@ def test_help_is_light(arguments, tmp_path):
     """Help and version come without numbers, symbols, compilers or pictures, and without a look at other packages."""
     heavy = {"numpy", "sympy", "numba", "scipy", "matplotlib", "xarray", "zarr", "importlib.metadata"}
     assert not heavy & modules_after(arguments, tmp_path)
+
+
+def test_modules_that_text_names_are_there():
+    """Modules imported late, and sources that go into a key, stand as text, which no import and no type checker looks at."""
+    formats = {"odesim.claims", "odesim.system"}  # of files
+    for path in sorted((ROOT / "odesim").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and re.fullmatch(r"odesim(\.\w+)+(:\w+)?", node.value):
+                module, _, name = node.value.partition(":")
+                if module not in formats:
+                    assert importlib.util.find_spec(module), f"{path}: {node.value}"
+                    assert not name or hasattr(importlib.import_module(module), name), f"{path}: {node.value}"
 
 
 @pytest.mark.slow
