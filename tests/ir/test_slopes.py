@@ -11,6 +11,7 @@ from sympy import Interval, Max, Min, Symbol, exp, oo
 
 import odesim
 from odesim.ir.derive import directional_derivative
+from odesim.ir.slopes import MOST_WAYS, shortest
 from odesim.symbolic import IndexedBase, Param, System, entropy, index, logsumexp, over, sensitivities, sizes, softmax, xlogy
 from odesim.targets.compiled import compile_system
 from odesim.targets.numpy_text import evaluate
@@ -32,6 +33,20 @@ def test_slopes_of_equal_arguments_add_up_to_one(which, count):
         ways = np.array([float(evaluate(slope, (), {}, {}, {"x": np.array(at), "w": row})) for row in np.eye(count)])
         best = (np.array(at) == (max(at) if which is Max else min(at))).astype(float)
         assert ways.sum() == 1 and (ways[best == 0] == 0).all() and (ways >= 0).all()
+
+
+@pytest.mark.parametrize("count", [3, 30])
+def test_paths_that_are_left_lead_where_all_do(count):
+    """For each outcome of four conditions some of the shortest of random paths is open where one of all is; of many, also elsewhere."""
+    rng = np.random.default_rng(count)
+    for _ in range(40):
+        guards = [tuple((f"c{c}", bool(rng.integers(2))) for c in rng.permutation(4)[: rng.integers(1, 4)]) for _ in range(count)]
+        few: Any = shortest(guards)
+        assert len(few) <= MOST_WAYS
+        for outcome in itertools.product((False, True), repeat=4):
+            truth = {f"c{k}": taken for k, taken in enumerate(outcome)}
+            every, left = (any(all(truth[c] == taken for c, taken in path) for path in paths) for paths in (guards, few))
+            assert left == every or (left and count > MOST_WAYS)
 
 
 def ramp(method: str) -> System:
