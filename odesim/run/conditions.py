@@ -41,9 +41,9 @@ _EXPRESSIONS: Memo[dict[Any, Any]] = Memo()
 
 @lru_cache(maxsize=4096)
 def formula(expr: Expr, indices: tuple[Symbol, ...], axes: tuple[tuple[Symbol, Any], ...]) -> Formula:
-    """An expression as a function of whole arrays."""
+    """An expression as a function of whole arrays. Without BLAS, whose bits are the processor's."""
     extents = dict(axes)
-    return Formula(expr, indices, expression_function(expr, indices, axes), tuple(make_extent(extents[i]) for i in indices))
+    return Formula(expr, indices, expression_function(expr, indices, axes, products=False), tuple(make_extent(extents[i]) for i in indices))
 
 
 def values(

@@ -186,7 +186,8 @@ def _compiled(text: str) -> Callable[..., dict[str, Any]]:
 class ArrayFunction:
     """A Program as a function of whole arrays: called with sizes and {input: value}, it returns {output: array}.
 
-    products: whether sums of products are einsums. These are fast, but a row's last bits vary with the number of rows.
+    products: whether sums of products are einsums. These are fast, but a row's last bits vary with the number of rows
+    and with the processor, whose BLAS multiplies.
     """
 
     def __init__(self, program: Program, products: bool = True):
@@ -221,10 +222,10 @@ def _as_real(x: Any) -> Any:
 
 
 @lru_cache(maxsize=512)
-def expression_function(e: Expr, indices: tuple[Symbol, ...], axes: tuple[tuple[Symbol, Any], ...]) -> ArrayFunction:
+def expression_function(e: Expr, indices: tuple[Symbol, ...], axes: tuple[tuple[Symbol, Any], ...], products: bool = True) -> ArrayFunction:
     """An expression as a function of whole arrays, whose output is _value along these indices. axes: items of {index: extent}."""
     extents = dict(axes)
-    return ArrayFunction(lower_expressions({array_at("_value", indices, extents): e}, extents))
+    return ArrayFunction(lower_expressions({array_at("_value", indices, extents): e}, extents), products)
 
 
 def evaluate(
