@@ -1,5 +1,6 @@
 """Generated modules on disk: named by content, whole or not there, and machine code that needs no numba to start."""
 
+import ast
 import ctypes
 import gc
 import subprocess
@@ -9,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from odesim.runtime.functions import Function
+from odesim.stepper.drive import SEARCHED
+from odesim.stepper.one_system import SHARED
 from odesim.targets import cache, native
 
 TEXT = """
@@ -22,6 +25,9 @@ def scaled(n, x):
         total += x * i
     return int(total)
 """
+
+OTHERS = ("linear_steps", "noise_draw", "front_solver")
+"""Of the stepper: modules that one kind of driver has beside those of all."""
 
 
 @pytest.fixture
@@ -122,6 +128,19 @@ def test_sources_text() -> None:
     assert "from odesim.stepper" not in text and "from odesim.runtime.intrinsics import" in text
     assert text.index("SAFETY =") < text.index("def weigh")
     compile(text, "text", "exec")
+
+
+@pytest.mark.parametrize("module", sorted({*SHARED, *SEARCHED, *(f"odesim.stepper.{name}" for name in OTHERS)}))
+def test_sources_text_is_what_the_syntax_tree_says(module: str) -> None:
+    """Of every module whose text is joined: imports left out whole, each function with the decorator, all else as it was."""
+    lines = cache.source_of(module).splitlines()
+    for node in ast.parse("\n".join(lines)).body:
+        if isinstance(node, ast.FunctionDef):
+            lines[node.lineno - 1] = f"@helper\n{lines[node.lineno - 1]}"
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(("odesim.stepper", "__future__")):
+            lines[node.lineno - 1 : node.end_lineno] = [""] * ((node.end_lineno or 0) - node.lineno + 1)
+    want = "\n".join(lines).strip("\n")
+    assert cache.sources_text([module], [module], "@helper").split(f"# {module}\n")[1].rstrip("\n") == want
 
 
 def test_driver_needs_no_numba(folder: Path) -> None:
