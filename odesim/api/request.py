@@ -146,6 +146,10 @@ def check_range(system: System, numbers: Numbers, dtype: str) -> None:
         start = {name: value[None] for name, value in numbers.initial.items()}
         if wrong := first_overflow(system, numbers.sizes, numbers.params, {**start, "t": np.array([numbers.t0])}, dtype):
             raise ParamError(f"{wrong[1]}; {REMEDY}")
+        size, span, least = max(largest(numbers.initial).values(), default=0.0), numbers.t1 - numbers.t0, float(np.finfo(dtype).tiny)
+        if not system.discrete and size > 0 and size / span < least:
+            slope = f"changes of states of {size:g} over a span of {span:g} are slopes below {least:.2g}, which {dtype} lacks"
+            raise ParamError(f"{system.name}: {slope}: give other units of the states or the time")
 
 
 def span_of_steps(system: System, span: Any, steps: int | None) -> Any:

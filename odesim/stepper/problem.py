@@ -352,6 +352,8 @@ def fixed_steps(t0: float, t1: float, step: float) -> tuple[int, float]:
 
     Steps end at t_k = t0 + k step, and at last at t1. A last step that differs from the others by rounding only is as long as they.
     """
-    total = min(max(1, math.ceil((t1 - t0) / step - 1e-9)), _MOST)
+    # times far from 0 have few digits of a short step: a last one of their rounding would have no length
+    off = min(1e-9 + 8e-16 * max(abs(t0), abs(t1)) / step, 0.5)
+    total = min(max(1, math.ceil((t1 - t0) / step - off)), _MOST)
     rest = t1 - (t0 + (total - 1) * step)
-    return total, step if abs(rest - step) <= 1e-9 * step else rest
+    return total, step if abs(rest - step) <= off * step else rest

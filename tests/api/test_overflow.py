@@ -112,3 +112,14 @@ def test_places_in_arrays_stay_whole() -> None:
     gathered = System("test.gathered", SOURCE, {n: N, k: K}, {z[n]: q[psi[n]] - z[n]}, params, {z[n]: 0}, sizes={N: 3, K: 2})
     run = odesim.integrate(gathered, params={"q": [1e100, 2e100]}, span=(0.0, 40.0), method="tsit5", backend="numpy")
     assert run.status == "ok" and run.final["z"] == pytest.approx([2e100, 1e100, 2e100], rel=1e-6)
+
+
+@pytest.mark.parametrize(("size", "span"), [(1e-220, 1e120), (1e-300, 1e10)])
+def test_slopes_below_the_least_number(size: float, span: float) -> None:
+    """x' = -x / span: the slope of x = size is 0 in float64, and x would stay where it is; in other units it is refused no more."""
+    x, k = sp.symbols("x k")
+    model = System(name="test.slow", equations={x: -k * x}, params=(Param(k, 1.0),), initial={x: 1.0})
+    with pytest.raises(ParamError, match=r"slopes below 2.2e-308.*give other units"):
+        odesim.integrate(model, params={"k": 1 / span}, initial={"x": size}, span=(0.0, span))
+    run = odesim.integrate(model, initial={"x": size}, span=(0.0, 1.0), atol=1e-3 * size)
+    assert run.y["x"][-1] == pytest.approx(np.exp(-1.0) * size, rel=1e-5)

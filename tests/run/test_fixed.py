@@ -118,3 +118,13 @@ def test_event_on_one_of_several_states():
         np.testing.assert_array_equal(end[name][:, -1], saved[name][:, -1])
     np.testing.assert_array_equal(end.half_t, saved.half_t)
     np.testing.assert_allclose(end.half_t[1:, 0], np.log(2) / np.array([1.0, 2.0]), rtol=2e-3)  # the error of rk4 with this step
+
+
+@pytest.mark.parametrize("backend", ["numba", "numpy"])
+def test_short_steps_far_from_zero(backend):
+    """697 steps of 1.1e-8 from 7.8 on: rounding of these times, 1e-7 of a step, makes no further step, of length 0, which is none."""
+    start, (x, a) = 7.80224167390889, symbols("x a")
+    model = System("test.far", equations={x: -a * x}, params=(Param(a, 1e5, Interval(-oo, oo)),), initial={x: 1.0})
+    run = odesim.integrate(model, span=(start, start * (1 + 1e-6)), method="rodas4", step=1.1194033965435995e-08, backend=backend)
+    assert run.status == "ok" and run.stats["steps"] == 697
+    assert run.y["x"][-1] == pytest.approx(np.exp(-1e5 * (run.t[-1] - run.t[0])), rel=1e-8)
