@@ -124,7 +124,6 @@ def test_events_of_members_integrated_alone(options):
     check_alone(run, turning(), "w", W, range(4), **asked)
 
 
-@pytest.mark.slow
 def test_zeros_of_a_rotation():
     """sin(w t) passes zero at k pi/w; cos(w t) falls through -0.9 once before, and that ends the member."""
     run = found(turning(), {"w": W}, **RUN)
@@ -139,6 +138,15 @@ def test_zeros_of_a_rotation():
         assert run.zero_count[i] == len(times)
         np.testing.assert_allclose(run.zero_t[i, : len(times)], [t for t, _ in times[:8]], atol=1e-6)
         assert run.zero_index[i, : len(times)].values.tolist() == [j for _, j in times[:8]]
+
+
+def test_zeros_of_many_members():
+    """Of 100 members each has its own zeros, at k pi/w in the order of time, however late those of its neighbours are; 1000 tolerances."""
+    rates = np.linspace(0.1, 3.0, 100)
+    run = found(turning(), {"w": np.stack([np.full(100, 1e-3), rates], axis=1)}, **RUN)  # its first half hardly moves
+    for times, w in zip(run.zero_t.values, rates, strict=True):
+        right = np.arange(1, int(T1 * w / np.pi) + 1)[:8] * np.pi / w
+        np.testing.assert_allclose(times[: len(right)], right, atol=1e-6)
 
 
 @pytest.mark.parametrize("save", [pytest.param(None, marks=pytest.mark.slow, id="end"), pytest.param(np.array([0.25, 1.0]), id="times")])
