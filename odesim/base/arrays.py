@@ -74,7 +74,7 @@ def extreme(values: Iterable[Any], dtype: str) -> bool:
     for value in values:
         if not getattr(value, "ndim", 0):
             numbers.append(float(value))
-        elif value.size <= FEW:
+        elif isinstance(value, np.ndarray) and value.size <= FEW:  # what lies on a GPU stays there
             numbers += value.ravel().tolist()
         elif extreme_entries(value, dtype).any():
             return True
