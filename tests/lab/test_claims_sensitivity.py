@@ -1,5 +1,6 @@
 """Claims on dynamics see them: where the models of a claim move a little otherwise, its verdict changes."""
 
+import pkgutil
 from typing import Any
 
 import numpy as np
@@ -79,3 +80,5 @@ def test_tables_name_claims() -> None:
     """What they name is there; rules are of claims that no run sees."""
     assert NUMBERS | STILL | {*DEFAULT, *TRAINED} <= {claim.name for claim in all_claims()}
     assert set(RULES) | ONE_LINE | set(QUICK) <= NUMBERS | STILL
+    for path, _ in RULES.values():
+        pkgutil.resolve_name(path)

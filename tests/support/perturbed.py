@@ -99,10 +99,10 @@ RULES: dict[str, tuple[str, Callable[..., Any]]] = {
     "gibbs.per_token": ("odesim.models.gibbs.claims.gap", lambda f: lambda P, p: f(P, p) ** 0.5),
     "static.contrastive_networks": (f"{STATIC}._contrast_claims.STEPS", lambda steps: dict.fromkeys(steps, 1)),
     "static.missing_mass": (f"{STATIC}.claims.counts_of_facts", lambda f: lambda rng, F, n: np.append(f(rng, F - 50, n), [0] * 50)),
-    "static.one_component": (f"{STATIC}._component_claims.head", lambda f: lambda x, Q, *W: f(x, Q, *W) + np.linalg.norm(Q) / 1e6),
+    "static.one_component": (f"{STATIC}._limit_claims.head", lambda f: lambda x, Q, *W: f(x, Q, *W) + np.linalg.norm(Q) / 1e6),
     "static.parent": (f"{STATIC}.claims.chi_squared", lambda f: lambda P: f(0.95 * P + 0.05 / P.shape[1])),
-    "static.parent_gradient": (f"{STATIC}._causal_claims.gradient", more),
-    "static.prompt_gradient": (f"{STATIC}._prompt_claims.inputs", lambda f: lambda rng, q, w: f(rng, MORE * q, w)),
+    "static.parent_gradient": (f"{STATIC}.claims.gradient", more),
+    "static.prompt_gradient": (f"{STATIC}.claims.inputs", lambda f: lambda rng, q, w: f(rng, MORE * q, w)),
     **dict.fromkeys(
         ("topics.loss", "topics.optimum", "topics.same_topic", "topics.slope"), ("odesim.models.topics._population.Population.loss", more)
     ),
