@@ -247,8 +247,8 @@ def fit(
             first,
         )
     parts = [*system.equations.values(), *system.initial.values(), *system.observables.values()]
-    cornered = not many and any(e.has(*HOLDING) for e in with_layers([e for e in parts if isinstance(e, sp.Expr)]))
-    residuals = Residuals(run, chosen, curves, measured, sigma, adjoint, lanes, cornered)
+    residuals = Residuals(run, chosen, curves, measured, sigma, adjoint, lanes)
+    residuals.cornered = not many and any(e.has(*HOLDING) for e in with_layers([e for e in parts if isinstance(e, sp.Expr)]))
     fits = residuals.minima(starts)
     if not fits:
         raise ParamError(f"{system.name}: at no start of the search the observed quantities are numbers")
@@ -269,6 +269,8 @@ class Residuals:
     the same runs, many at a time. cornered: whether the System has functions with corners.
     """
 
+    cornered = False
+
     def __init__(
         self,
         run: Callable[..., Solution],
@@ -278,9 +280,8 @@ class Residuals:
         sigma: Any,
         adjoint: Adjoint | None,
         lanes: Lanes | None,
-        cornered: bool,
     ) -> None:
-        self.adjoint, self.lanes, self.cornered = adjoint, lanes, cornered
+        self.adjoint, self.lanes = adjoint, lanes
         self.run, self.free, self.curves, self.measured, self.weighted = run, free, curves, measured, sigma is not None
         self.names = list(free.shapes)
         self.times, self.row = np.unique(curves.t, return_inverse=True)

@@ -31,8 +31,8 @@ def numbers_of(method: Any) -> dict[str, float]:
 
 
 @lru_cache(maxsize=64)
-def arena_of(n: int, width: int, rows: int, stages: int, numbers: int, pieces: int, size: int, watched: int) -> Arena:
-    """The places of the arrays of a run in its memory. width: bytes of a number of the state; size: of the events; watched: of the laws."""
+def arena_of(n: int, width: int, rows: int, stages: int, numbers: int, samples: tuple[int, int], watched: int) -> Arena:
+    """The places of the arrays of a run in its memory. width: bytes of a number of the state; samples: of events; watched: laws."""
     # one arena: rows that start at the same offset of different pages would fall into the same cache sets
     turns = places(RUN)
     sizes = {
@@ -43,8 +43,8 @@ def arena_of(n: int, width: int, rows: int, stages: int, numbers: int, pieces: i
         "COEF": 8 * stages,
         "BLOCK": width * min(n, 1024),
         "SUMS": 8 * (32 + (n + 1023) // 1024),
-        "G": 8 * (pieces + 3) * size,
-        "FACTS": 8 * 2 * size,
+        "G": 8 * samples[0] * samples[1],
+        "FACTS": 8 * 2 * samples[1],
         "LOOKED": 8 * 2,
         **dict.fromkeys(LAW_ARRAYS, 8 * watched),
         "WORK": width * rows * n,
@@ -187,7 +187,7 @@ class RunState:
         at, laws, stages, size = self.at, self.problem.laws, self.method.stages, self.problem.rhs.n_events
         senses = laws.senses if laws else np.empty(0)
         watched = len(senses)
-        arena = arena_of(n, dtype.itemsize, self.rows, stages, len(self._places), self.pieces, size, watched)
+        arena = arena_of(n, dtype.itemsize, self.rows, stages, len(self._places), (self.pieces + 3, size), watched)
         self._memory = arena.memory(self.table.view(np.int64))
         at["TIMES"], at["OUT"] = self.save.ctypes.data, self.out.ctypes.data
         turns = places(RUN)
