@@ -62,7 +62,7 @@ class Comparison(Protocol):
 
 
 ROWS = 3  # of two panels each
-COMPONENTS = 5  # drawn of an array, spread evenly over the order of their last values in theory
+COMPONENTS = 5  # drawn of an array, spread evenly over the order of their last values in theory, and the one with the largest difference
 RANGE = 0.25  # opacity of the range of seeds
 DECADES = 2  # from which on positive values get a logarithmic axis
 THEORY: Mapping[str, Any] = {"color": INK, "lw": 0.8, "ls": (0, (3, 1.5))}
@@ -154,10 +154,11 @@ def make_pair(name: str, comparison: Comparison, time_axis: TimeAxis) -> Pair:
     shape = comparison.training[name].shape[2:]
     sides = (side[name][:, time_axis.rows] for side in (comparison.theory, comparison.training))
     theory, training = (np.ma.masked_invalid(side.reshape(*side.shape[:2], -1)) for side in sides)
-    drawn = component_indices(theory.mean(axis=0))
-    total, theory, training = theory.shape[2], theory[:, :, drawn], training[:, :, drawn]
+    gap, total = residuals(training, theory), theory.shape[2]
+    drawn = component_indices(theory.mean(axis=0), np.ma.filled(np.abs(gap).max(axis=0), 0.0))
+    theory, training = theory[:, :, drawn], training[:, :, drawn]
     indices = [",".join(map(str, np.unravel_index(i, shape))) for i in drawn]
-    return Pair(name, symbol(name, comparison.dims[name]), theory, training, residuals(training, theory), indices, total)
+    return Pair(name, symbol(name, comparison.dims[name]), theory, training, gap[:, drawn], indices, total)
 
 
 def draw_pair(axes: Axes, pair: Pair, time_axis: TimeAxis) -> EndLabels | None:
@@ -204,8 +205,11 @@ def write_numbers(axes: Axes, numbers: Sequence[tuple[str, str]]) -> None:
             axes.text(1, 1, word, transform=transform, fontsize=SMALL, va="top")
 
 
-def component_indices(values: Any) -> list[int]:
-    """Numbers of the components of values (T, n) to draw: all if few, else some of all heights at the end, distinct if possible."""
+def component_indices(values: Any, gaps: Array) -> list[int]:
+    """Numbers of the components of values (T, n) to draw: all if few, else some of all heights at the end, distinct if possible.
+
+    gaps (n,): how far the sides are apart. The largest is always there, in the place of the one of nearest height.
+    """
     last = np.ma.filled(values[-1], 0.0)
     if len(last) <= COMPONENTS:
         return list(range(len(last)))
@@ -213,7 +217,11 @@ def component_indices(values: Any) -> list[int]:
     size = float(np.max(np.abs(last))) or 1.0
     distinct = np.append(True, np.diff(last[order]) > 1e-6 * size)
     order = order[distinct] if distinct.sum() >= COMPONENTS else order
-    return [int(order[k]) for k in np.unique(np.linspace(0, len(order) - 1, COMPONENTS).round().astype(int))]
+    drawn = order[np.unique(np.linspace(0, len(order) - 1, COMPONENTS).round().astype(int))]
+    worst = int(np.argmax(gaps))
+    if worst not in drawn:
+        drawn[np.argmin(np.abs(last[drawn] - last[worst]))] = worst
+    return [int(i) for i in drawn]
 
 
 def title_of(comparison: Comparison) -> str:

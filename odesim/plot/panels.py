@@ -364,7 +364,9 @@ def draw_bundle(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis
     if log or axes.get_yscale() == "log":
         places = np.ma.log(np.ma.masked_less_equal(values, 0))
         places = places - places.min()  # from below: the largest value is the largest
-    chosen = far_apart(np.array(last_finite(places)), APART * float(np.ma.filled(places.max() - places.min(), 0.0)))
+    apart = APART * float(np.ma.filled(places.max() - places.min(), 0.0))
+    sizes = np.ma.filled(np.abs(places).max(axis=0), 0.0)
+    chosen = far_apart(np.array(last_finite(places)), sizes, apart)
     extremes = [] if not values.count() else [values.max(axis=0).argmax(), values.min(axis=0).argmin()]
     faint = np.union1d(spread_indices(n, FAINT), [*chosen, *extremes]).astype(int)
     lines = [np.column_stack([x, np.ma.filled(values[:, i], np.nan)]) for i in faint]
@@ -375,15 +377,18 @@ def draw_bundle(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis
     axes.set_ylabel(quantity.label)
     part = f"{thousands(len(faint))} of " * (len(faint) < n)
     axes.set_title(part + f"{thousands(n)} components", loc="right", fontsize=SMALL)
-    names = ["all" if len(chosen) == 1 else quantity.component(i) for i in chosen]
+    names = ["all" if len(chosen) == 1 and np.ptp(sizes) <= apart else quantity.component(i) for i in chosen]
     return names, [float(ends[i]) for i in chosen]
 
 
-def far_apart(ends: Array, apart: float) -> list[int]:
-    """Up to CHOSEN of the components (n,), in order, whose ends are further apart: the largest, then always the one farthest from these."""
+def far_apart(ends: Array, sizes: Array, apart: float) -> list[int]:
+    """Up to CHOSEN of the components (n,), in order: the largest, then always the one whose end is farthest from these, if further apart.
+
+    sizes (n,): how large each is at most, for what decays may be small at its end.
+    """
     finite = np.flatnonzero(np.isfinite(ends))
     chosen: list[int] = []
-    gaps = np.abs(ends[finite])
+    gaps = sizes[finite]
     while len(finite) and len(chosen) < CHOSEN and (gaps.max() > apart or not chosen):
         chosen.append(int(finite[np.argmax(gaps)]))
         gaps = np.abs(ends[finite, None] - ends[chosen]).min(axis=1)

@@ -166,10 +166,13 @@ def test_decades_get_a_logarithmic_axis(end, scale):
 
 
 def test_components_are_of_every_height():
-    """Of many curves, those drawn go evenly from the lowest end to the highest, each height once; few are drawn all."""
+    """Of many curves, those drawn go evenly from the lowest end to the highest, each height once, and the worst is there; few are all."""
     values = np.tile(np.repeat([3.0, 1.0, 2.0, 5.0, 4.0, 6.0, 7.0, 9.0, 8.0], 2), (4, 1))
-    assert [values[-1, i] for i in component_indices(values)] == [1, 3, 5, 7, 9]
-    assert component_indices(values[:, :COMPONENTS]) == [*range(COMPONENTS)]
+    assert [values[-1, i] for i in component_indices(values, np.zeros(18))] == [1, 3, 5, 7, 9]
+    for worst in range(18):
+        drawn = component_indices(values, np.eye(18)[worst])
+        assert worst in drawn and np.all(np.abs(np.sort(values[-1, drawn]) - [1, 3, 5, 7, 9]) <= 1)
+    assert component_indices(values[:, :COMPONENTS], np.zeros(COMPONENTS)) == [*range(COMPONENTS)]
 
 
 def residual_axes(shift: float, seeds: int = 5, noise: float = 0.05) -> Any:

@@ -151,16 +151,16 @@ def test_a_bundle_has_the_extremes() -> None:
 
 
 def test_a_bundle_names_what_ends_far_apart() -> None:
-    """Three groups of components by where they end: one of each is named, the largest first found; all of one group are one name."""
+    """Three groups by where they end: one of each is named, the largest first found; what meets at the end has the name of the largest."""
     ends = np.repeat([1.0, 0.5, -0.8], 10) + 1e-4 * np.arange(30)
     paths = np.linspace(0, 1, 5)[:, None] * ends
     axes = figure_of_solution(solution({"V": paths.reshape(5, 3, 5, 2)}, T[:5], dims={"V": ("l", "k", "s")})).axes[0]
     names = [text.get_text() for text in axes.texts]
     assert sorted(int(name[0]) for name in names) == [0, 1, 2] and "0,4,1" in names
-    met = np.array([1.0, 0.1, 0.0])[:, None, None, None] * ends.reshape(3, 5, 2)
-    assert [text.get_text() for text in figure_of_solution(solution({"V": met}, T[:3], dims={"V": ("l", "k", "s")})).axes[0].texts] == [
-        "all"
-    ]
+    for heights, name in ((ends, "0,4,1"), (-ends, "0,4,1"), (1 + 1e-3 * ends, "all")):
+        met = np.array([1.0, 0.1, 0.0])[:, None, None, None] * heights.reshape(3, 5, 2)
+        axes = figure_of_solution(solution({"V": met}, T[:3], dims={"V": ("l", "k", "s")})).axes[0]
+        assert [text.get_text() for text in axes.texts] == [name]
 
 
 def test_a_bundle_on_a_logarithmic_axis_names_decades() -> None:
