@@ -188,7 +188,7 @@ def draw_pair(axes: Axes, pair: Pair, time_axis: TimeAxis) -> EndLabels | None:
 def numbers_of(row: Mapping[str, Any], last: float, within: float) -> list[tuple[str, str]]:
     """(name, value) of the numbers that say how far both sides agree, those that there are.
 
-    row: of the table; last: the last time; within: the share of times at which theory is in the range of seeds.
+    row: of the table; last: the last time; within: the share of the drawn values of theory in the range of seeds.
     """
     until = row["agree_until"]
     shown = "no $t$" if np.isnan(until) else "all $t$" if until == last else f"$t$ ≤ {until:.3g}"
@@ -317,7 +317,7 @@ def tick_text(tick: float) -> str:
 
 
 def share_within(axes: Axes, pair: Pair) -> float:
-    """The share of times at which all drawn components of theory are in the range of seeds; nan for one seed.
+    """The share of the drawn values of theory, of all components and times, in the range of seeds; nan for one seed.
 
     Theory is outside if it is by more than SMALL_SHARE. On a logarithmic axis that is a share of the values themselves, for nothing below
     some per cent can be seen there; else of all that they span.
@@ -331,4 +331,4 @@ def share_within(axes: Axes, pair: Pair) -> float:
     else:
         size = max(high.max(), theory.max()) - min(low.min(), theory.min()) if theory.count() and training.count() else 0.0
     beyond = np.ma.filled((theory < low - SMALL_SHARE * size) | (theory > high + SMALL_SHARE * size), False)
-    return 1 - float(beyond.any(axis=1).mean())
+    return 1 - float(beyond.mean())

@@ -130,13 +130,21 @@ def beside(figure: Figure) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(("move", "share"), [(0.0, "100 %"), (0.5, "67 %"), (0.0001, "100 %")])
-def test_the_share_of_times_in_the_range_is_said(move, share):
+def test_the_share_in_the_range_is_said(move, share):
     """Theory is beyond every seed at 10 of 30 times; a thousandth of the span 0.2 does not count."""
     case = comparison({"v": 1 + curve()}, noise=0.0)
     training = case.training["v"] + np.linspace(-1e-5, 1e-5, 5)[:, None]
     theory = case.theory["v"].copy()
     theory[0, 10:20] += move
     assert beside(figure_of_comparison(replace(case, theory={"v": theory}, training={"v": training})))["in range"] == share
+
+
+def test_the_share_in_the_range_is_one_of_all_values():
+    """Of two components one is beyond every seed at all times: half of what is drawn is in the range."""
+    case = comparison({"v": np.stack([1 + curve(), 2 + curve()], axis=-1)}, noise=0.0)
+    training = case.training["v"] + np.linspace(-1e-5, 1e-5, 5)[:, None, None]
+    theory = case.theory["v"] + np.array([0.0, 0.5])
+    assert beside(figure_of_comparison(replace(case, theory={"v": theory}, training={"v": training})))["in range"] == "50 %"
 
 
 def test_a_few_per_cent_on_many_decades_count():
