@@ -1,4 +1,4 @@
-"""The picture of a Solution: states and observables in panels, and events as marks: on their curve, else on the time axis."""
+"""The picture of a Solution: states and observables in panels, and events as marks: on their curve, else as ticks at the foot."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.transforms import ScaledTranslation
 
 from odesim.base.arrays import Array, on_host
 from odesim.base.errors import ParamError
@@ -18,10 +18,11 @@ from odesim.plot.between import SIDE, is_near, with_between, with_times
 from odesim.plot.choice import Choice, several_panels
 from odesim.plot.labels import EndLabels, symbol
 from odesim.plot.layout import ALONE, BAR, BESIDE, STACKED, STRIP, Cell, add_panels, cells_in_rows, finish, row_heights
+from odesim.plot.panels import FAINT as LINES_OF_BUNDLE
 from odesim.plot.panels import LONG, MAX_MARKS, RASTER, SPECTRUM, Quantity, draw_quantity, jump_times, marks_of
 from odesim.plot.scales import TimeAxis, make_time_axis, shade_below, time_text
 from odesim.plot.strips import draw_strip
-from odesim.plot.style import CATEGORIES, INK, MARKERS, WIDTH, literal, project_style, root_figure
+from odesim.plot.style import CATEGORIES, INK, MARKERS, WIDTH, literal, project_style
 from odesim.plot.style import FAINT as GREY
 from odesim.run.solution import floor_of
 from odesim.stepper.occurrences import BELOW, Events
@@ -34,11 +35,10 @@ TANGLED = 48  # largest number of marks of one event in whose panel lines are to
 ROW_OF_TICKS, HIGH = 0.05, 40.0  # height of a row of ticks, in heights of the panel; points: of a panel in a stack
 BINS = 80  # ticks in a row that do not touch
 LARGEST = 5000  # number of ticks, more of which are pixels in a file of curves
-SIZE, STEP = 3.0, 3.6  # points: a mark, and from one on the axis to the next above it
+SIZE = 3.0  # points: a mark
 LEGEND = 12  # entries of events, of which more would fill the page
 COLORS = (INK, CATEGORIES[1], CATEGORIES[2], CATEGORIES[3], CATEGORIES[5])
 FAINT = 0.35  # opacity of a mark of an event that states below atol decide
-NARROW = 80.0  # points: the width of a panel in one of two columns
 
 
 def figure_of_solution(solution: "Solution", choice: Choice | None = None, ax: Axes | None = None) -> Figure:
@@ -170,15 +170,17 @@ def quantities(arrays: Mapping[str, Array], solution: "Solution") -> list[Quanti
 
 
 def with_rasters(drawn: Sequence[Quantity], solution: "Solution", *, maps: bool = True) -> list[Quantity]:
-    """The quantities, with a raster before the first whose components have more than MAX_MARKS occurrences of an event.
+    """The quantities, with a raster before the first whose components have more than MAX_MARKS marks of an event.
 
     maps: lines that more than TANGLED of them would tangle are rows of a map.
     """
     result, rasters = list[Quantity](), set[str]()
     for q in drawn:
-        for event, (numbers, _) in q.marks.items() if q.count > 1 else ():
-            n = len(solution.events[event])
-            if event not in rasters and len(numbers) == n > MAX_MARKS and Events.of(solution.events[event]).indices is not None:
+        for event, (numbers, components) in q.marks.items() if q.count > 1 else ():
+            events = Events.of(solution.events[event])
+            n = len(events)
+            many = len(numbers) == n and mark_count(q, events.t[numbers], components) > MAX_MARKS
+            if event not in rasters and many and events.indices is not None:
                 rasters.add(event)
                 result.append(Quantity(event, q.values, q.dims, view=RASTER, marks={event: q.marks[event]}))
                 q = replace(q, view=q.view or "Map") if maps and n > TANGLED and q.kind == "lines" else q
@@ -229,11 +231,11 @@ def draw_events(
     """Draws events {name: Events}, none of them empty, in panels over time; returns their handles for a legend, and notes.
 
     A mark stands on the curves of the components that the event reads, or sets. One without an index also stands on the curve of every
-    number. Else it stands on the time axis: of every panel where none has a curve for it. More than MAX_MARKS are ticks, in the
-    raster of the event, or at the foot of the panels. Events beyond LEGEND have one look and one entry.
+    number. Where no such curve is drawn, or more than MAX_MARKS marks would stand in a panel, they are ticks: in the raster of the event,
+    or at the foot. An event without a curve in any panel has ticks in all. Events beyond LEGEND have one look and one entry.
     """
     handles, notes = [], list[str]()
-    on_axis: dict[Axes, list[tuple[float, dict[str, Any]]]] = {ax: [] for ax, _ in panels}
+    rows: dict[Axes, list[set[int]]] = {ax: [] for ax, _ in panels}
     shown = {}  # what the captions count: of one component its own occurrences
     for name, one in events.items():
         numbers = [q.marks[name][0] for _, q in panels if name in q.marks and one.indices is not None]
@@ -243,10 +245,8 @@ def draw_events(
         named = number < len(events) - rest
         color, marker = (COLORS[number % len(COLORS)], MARKERS[number % len(MARKERS)]) if named else (GREY, "o")
         style: dict[str, Any] = {"color": color, "marker": marker, "mfc": "white", "mew": 0.7, "ms": SIZE if named else SIZE / 2, "ls": ""}
-        whole, many = occurrences.indices is None, len(occurrences) > MAX_MARKS
+        whole, on_curves = occurrences.indices is None, False
         belongs = any(name in q.marks for _, q in panels)
-        if many:
-            style |= {"marker": "|", "mfc": color, "ms": 2 * SIZE}
         raster = [(ax, q) for ax, q in panels if q.kind == "raster" and q.name == name]
         for ax, quantity in raster or panels:
             every = np.arange(len(occurrences))
@@ -256,38 +256,57 @@ def draw_events(
             if components is None and not whole and belongs:
                 continue
             marked = occurrences[chosen]
-            positions = time_axis.positions(marked.t)
+            few = components is not None and has_curves(quantity) and mark_count(quantity, marked.t, components) <= MAX_MARKS
+            few = few and (quantity.kind != "bundle" or quantity.count <= LINES_OF_BUNDLE)  # of more, not every one is drawn
             if raster and components is not None:
+                positions = time_axis.positions(marked.t)
                 draw_raster(ax, quantity, positions, components[len(components) - len(positions) :], color)
-            elif many:
-                notes += draw_ticks(ax, positions, time_axis, color)
-            elif components is not None and has_curves(quantity) and (quantity.between or is_near(marked.t, time_axis)):
+            elif few and components is not None and (quantity.between or is_near(marked.t, time_axis)):
                 draw_marks(ax, quantity, marked, components, time_axis, style)
+                on_curves = True
             else:
-                faint = set() if marked.below is None else set(time_axis.positions(marked.t[marked.below]).tolist())
-                on_axis[ax] += [(x, {**style, "alpha": FAINT} if x in faint else style) for x in np.unique(positions).tolist()]
+                notes += draw_ticks(ax, occurrences[np.unique(chosen)], time_axis, color, rows[ax])
+        if not on_curves:
+            style |= {"marker": "|", "mfc": color, "ms": 2 * SIZE}
         if named or number + 1 == len(events):
             handles.append(Line2D([], [], label=caption if named else f"{rest} more events", **style))
-    for ax, marks in on_axis.items():
-        draw_on_axis(ax, marks, time_axis)
     return handles, notes
 
 
-def draw_ticks(axes: Axes, positions: Array, time_axis: TimeAxis, color: Any) -> list[str]:
-    """Draws a tick at the foot for each position (n,); where they would touch, one for each of BINS parts, the higher the more.
+def mark_count(quantity: Quantity, t: Array, components: Array) -> int:
+    """How many marks events at times t (n,) have on the curves of components (n,): both sides of a jump have one."""
+    return len(t) + sum(
+        int(np.isin(t[components == i], jumps).sum()) for i, jumps in enumerate(quantity.jumps if quantity.kind != "map" else ())
+    )
 
-    Returns a note on that.
+
+def draw_ticks(axes: Axes, events: Events, time_axis: TimeAxis, color: Any, rows: list[set[int]]) -> list[str]:
+    """Draws a tick at the foot for each event; where many would touch, one for each of BINS parts, the higher the more.
+
+    rows: parts where other events have ticks of the first height, the second and so on; these have the first at which they touch none, so
+    that all are seen. Returns notes.
     """
     scaled = np.log10 if time_axis.log else np.asarray
     low, high = scaled(time_axis.x[[0, -1]])
+    positions = time_axis.positions(events.t)
     part = ((scaled(positions) - low) / ((high - low) or 1.0) * BINS).astype(int).clip(0, BINS - 1)
     parts, counts = np.unique(part, return_counts=True)
-    if counts.max(initial=0) > 1:
+    near = set((parts[:, None] + (-1, 0, 1)).ravel().tolist())
+    row = next((k for k, others in enumerate(rows) if not near & others), len(rows))
+    rows += [set()] * (row == len(rows))
+    rows[row] = rows[row] | set(parts.tolist())
+    shades, width = color, 0.5
+    if len(positions) <= MAX_MARKS:  # they may touch, and stand where they are
+        faint = np.zeros(len(events), bool) if events.below is None else events.below
+        shades = [to_rgba(color, FAINT if one else 1.0) for one in faint[len(faint) - len(positions) :]]
+        counts, width = np.ones(len(positions), int), 1.0
+    elif counts.max() > 1:
         middle = low + (parts + 0.5) / BINS * (high - low)
         positions = 10**middle if time_axis.log else middle
     most = int(counts.max(initial=1))
     heights = 0.8 * ROW_OF_TICKS * (0.4 + 0.6 * counts / most)  # one alone is seen too
-    axes.vlines(positions, 0, heights, color=color, lw=0.5, transform=axes.get_xaxis_transform())
+    heights += row * ROW_OF_TICKS  # all begin at the foot, the higher behind: a tick above it would read as a value
+    axes.vlines(positions, 0, heights, color=shades, lw=width, transform=axes.get_xaxis_transform(), zorder=2 - row / 100)
     return ["a tick at the foot is higher where it stands for more events"] * (most > 1)
 
 
@@ -319,20 +338,6 @@ def draw_levels(panels: Sequence[tuple[Axes, Quantity]], levels: Mapping[str, Se
     for ax, quantity in panels:
         for value in levels.get(quantity.name, ()) if has_curves(quantity) and quantity.kind != "map" else ():
             ax.axhline(value, color=GREY, lw=0.5, ls=(0, (4, 2)), zorder=0)
-
-
-def draw_on_axis(axes: Axes, marks: Sequence[tuple[float, Mapping[str, Any]]], time_axis: TimeAxis) -> None:
-    """Draws marks (position, style) on the line of the time axis; of two that would touch, one stands on the other."""
-    scaled = np.log10 if time_axis.log else np.asarray
-    width = float(np.ptp(scaled(time_axis.x[[0, -1]]))) or 1.0
-    last: dict[int, tuple[float, str]] = {}  # of each level: where its last mark stands, and which event it is of
-    for x, style in sorted(marks, key=lambda mark: mark[0]):
-        place, level = float(scaled(x)) / width * NARROW, 0
-        while level in last and place - last[level][0] < STEP and last[level][1] != style["marker"]:
-            level += 1
-        last[level] = place, style["marker"]
-        lift = ScaledTranslation(0, STEP * level / 72, root_figure(axes).dpi_scale_trans)
-        axes.plot([x], [0.0], transform=axes.get_xaxis_transform() + lift, clip_on=False, zorder=3, **style)
 
 
 def draw_marks(

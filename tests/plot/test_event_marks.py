@@ -11,7 +11,7 @@ from sympy import Mod, Sum, symbols
 
 from odesim.api.integrate import integrate
 from odesim.plot.choice import Choice
-from odesim.plot.solution import ROW_OF_TICKS, SIZE, figure_of_solution
+from odesim.plot.solution import ROW_OF_TICKS, figure_of_solution
 from odesim.symbolic import Event, IndexedBase, Param, Source, System, index, over, sizes
 from odesim.symbolic import time as t
 from odesim.transforms.events import jumping_names, levels, watched_names
@@ -21,21 +21,20 @@ READS_Z = {"watched": {"e": {"z": "component"}}}
 
 
 def marks(axes: Any, kind: str) -> list[tuple[float, float]]:
-    """Points (x, y) of the marks of events on a `curve`, or (x, height above the axis in points) of those at the `axis`."""
-    figure, on_curve = axes.get_figure(root=True), kind == "curve"
-    found = [line for line in axes.lines if line.get_linestyle() == "None" and bool(line.get_transform() == axes.transData) == on_curve]
-    points = [(float(np.asarray(line.get_xdata())[0]), float(np.asarray(line.get_ydata())[0])) for line in found]
+    """Points (x, y) of the marks of events on a `curve`, or (x, height in heights of the panel) of ticks that begin at the `axis`."""
     if kind == "curve":
-        return points
-    lifts = [line.get_transform().transform(point)[1] - axes.bbox.y0 for line, point in zip(found, points, strict=True)]
-    return [(x, lift / figure.dpi * 72) for (x, _), lift in zip(points, lifts, strict=True)]
+        lines = [line for line in axes.lines if line.get_linestyle() == "None" and line.get_transform() == axes.transData]
+        return [(float(np.asarray(line.get_xdata())[0]), float(np.asarray(line.get_ydata())[0])) for line in lines]
+    ticks = [c for c in axes.collections if isinstance(c, LineCollection) and c.get_transform() == axes.get_xaxis_transform()]
+    segments = [np.asarray(segment) for c in ticks for segment in c.get_segments()]
+    return [(float(one[0, 0]), float(one[1, 1])) for one in segments if one[0, 1] == 0]
 
 
 def test_events_are_marked() -> None:
-    """A mark lies on the component that has the event, or on every number; else on the line of the time axis; never is not named."""
+    """A mark lies on the component that has the event, or on every number; else it is a tick at the axis; never is not named."""
     figure = figure_of_solution(CASES["events"])
     number, v = figure.axes
-    assert marks(v, "axis") == [(9.5, pytest.approx(0.0, abs=1e-9))] and marks(number, "axis") == []  # rounding, of points
+    assert [x for x, _ in marks(v, "axis")] == [9.5] and marks(number, "axis") == []
     assert marks(number, "curve") == [(9.5, pytest.approx(np.interp(9.5, T, grow()), rel=1e-12))]  # rounding
     values = grow(3)
     assert marks(v, "curve") == [(4 * T[1], pytest.approx(values[4, i], rel=1e-12)) for i in range(3)]  # a saved time: rounding
@@ -183,7 +182,7 @@ def test_many_events_hide_nothing(n: int, index: bool) -> None:
     panels = [axes for axes in figure.axes if not str(axes.get_label()).startswith("<colorbar")]
     assert len(panels) == 2 + index
     for axes in panels:
-        assert not any(marks(axes, "axis")) and not axes.patches
+        assert not axes.patches
         ticks = [c for c in axes.collections if isinstance(c, LineCollection) and c.get_transform() == axes.get_xaxis_transform()]
         heights = np.array([segment[:, 1] for c in ticks for segment in c.get_segments()])
         # parts of the axis with one tick each, higher where it stands for more: none touch
@@ -209,12 +208,41 @@ def test_levels_are_thin_lines() -> None:
 
 @pytest.mark.parametrize("gap", [0.0, 0.01, 0.1, 2.0])  # of a time axis 20 long, 30 mm wide
 def test_marks_do_not_hide_each_other(gap: float) -> None:
-    """A mark stands on one of another event that is closer than its size, and on the axis else."""
-    events = {name: [{"t": 9.0 + k * gap, "index": None}] * 3 for k, name in enumerate(("first", "second"))}
+    """A tick is higher than one of another event that is closer than its width, and stands behind it."""
+    events = {name: [{"t": 9.0 + k * gap, "index": None}] for k, name in enumerate(("first", "second"))}
     axes = figure_of_solution(solution({"x": grow(4)}, events=events)).axes[0]
-    heights = [round(height, 6) for _, height in marks(axes, "axis")]
-    low, high = min(heights), max(heights)
-    assert heights == [low, high] and (high - low >= SIZE if gap < 1 else high == low)
+    (_, low), (_, high) = marks(axes, "axis")
+    first, second = axes.collections
+    assert (high - low >= ROW_OF_TICKS / 2 and second.get_zorder() < first.get_zorder()) if gap < 1 else high == low
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_marks_of_a_panel_are_counted(n: int) -> None:
+    """Five resets of one component have ten marks, of three 30: these are ticks, one a reset; in the panel of a number they are marks."""
+    times = T[6:36:6].tolist()
+    events = {"e": [{"t": t, "index": None} for t in times]}
+    case = solution({"v": grow(n)}, observables={"loss": grow()}, events=events, attrs={"jumps": {"e": {"v": "all"}}})
+    loss, v = figure_of_solution(case).axes
+    assert [x for x, _ in marks(loss, "curve")] == times and not marks(loss, "axis")
+    if n == 1:
+        assert [x for x, _ in marks(v, "curve")] == np.repeat(times, 2).tolist()
+    else:
+        assert [x for x, _ in marks(v, "axis")] == times and not marks(v, "curve")
+
+
+def test_few_of_many_events_are_marks() -> None:
+    """Of one component of forty events its two stand on its curve."""
+    fired = [{"t": 0.25 * k, "index": (k % 20,)} for k in range(40)]
+    case = solution({"z": grow(20)}, dims={"z": ("l",)}, events={"e": fired}, attrs=READS_Z)
+    (axes,) = figure_of_solution(case, Choice(("z",), index=(7,))).axes
+    assert [x for x, _ in marks(axes, "curve")] == [1.75, 6.75] and not marks(axes, "axis")
+
+
+def test_marks_stand_on_curves_that_are_drawn() -> None:
+    """Of 3000 components a bundle draws some: an event of one is a tick."""
+    case = solution({"z": grow(3000)}, dims={"z": ("l",)}, events={"e": [{"t": 3.0, "index": (24,)}]}, attrs=READS_Z)
+    axes = figure_of_solution(case).axes[0]
+    assert [x for x, _ in marks(axes, "axis")] == [3.0] and not marks(axes, "curve")
 
 
 @pytest.mark.parametrize("save", [2, 5])
