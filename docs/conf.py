@@ -18,6 +18,7 @@ extensions = [
     "sphinx_click",
     "sphinx_copybutton",
     "sphinx_design",
+    "cells",
     "mathml",
     "docstrings",
     "codelines",

@@ -131,11 +131,19 @@ def value_text(value: Any) -> str:
 
 
 def nearest(name: str, choices: Iterable[str]) -> str:
-    """`; did you mean 'x'?` with the choice spelled most like name, or an empty string where none is like it."""
+    """`; did you mean 'x'?` with the choice spelled most like name, or an empty string where none is like it.
+
+    A choice a.b whose last part is name, or begins with its three letters or more, comes before those.
+    """
     import difflib
 
     like = 0.5 if len(name) < 5 else 0.7  # mu for my and cuda for cupy, not set for noise nor theorem4 for nothere
-    matches = difflib.get_close_matches(name[:MAX_WORD], list(choices), n=1, cutoff=like)
+    options = sorted(choices, key=lambda choice: (len(choice), choice))
+    # adam is optimisers.adam and not edge.sam, which difflib finds nearer: the family counts as a misspelling of it
+    parts = {choice: choice.rpartition(".")[2] for choice in options if "." in choice}
+    matches = [choice for choice, part in parts.items() if part == name]
+    matches = matches or [choice for choice, part in parts.items() if len(name) > 2 and part.startswith(name)]
+    matches = matches or difflib.get_close_matches(name[:MAX_WORD], options, n=1, cutoff=like)
     return f"; did you mean {matches[0]!r}?" if matches else ""
 
 

@@ -163,7 +163,7 @@ class Explorer:
     def layout(self) -> Any:
         """The page: controls at the side, the run beside them."""
         system = self.explored.system
-        about = summary(system.name).replace("`", "")
+        about = summary(system.name, self.explored.origin).replace("`", "")
         title = Div(text=f"<h2 style='margin:0'>{escape(system.name)}</h2>{escape(about)}", disable_math=True, sizing_mode="stretch_width")
         groups = []
         for kind, words in (("params", "Parameters"), ("sizes", "Sizes"), ("initial", "Start")):

@@ -17,7 +17,7 @@ from odesim.api.integrate import integrate
 from odesim.base.errors import ParamError
 from odesim.inputs.bind import Numbers, bind
 from odesim.inputs.grammar import Value, parse_number, parse_size, parse_value
-from odesim.inputs.registry import load_model
+from odesim.inputs.registry import load_with_origin
 from odesim.inputs.times import parse_span
 from odesim.run.solution import Solution
 from odesim.symbolic.system import System
@@ -77,7 +77,7 @@ class Explored:
     """A model as it is explored: loaded once, run for any Controls of it. Raises an OdesimError where it cannot be loaded."""
 
     def __init__(self, model: str | System) -> None:
-        self.system = load_model(model)
+        self.system, self.origin = load_with_origin(model)
         self.ref = model if isinstance(model, str) else ""
 
     def request(self, controls: Controls) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from os import PathLike, fspath
 from pathlib import Path
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from odesim.base.errors import ModelError, ModelWarning, OdesimError, ParamError, StoreError, nearest, no_such, value_text
@@ -133,10 +133,18 @@ def is_path(ref: str) -> bool:
     return "/" in ref or os.sep in ref or ref.endswith((".py", ".json")) or ".py:" in ref
 
 
-def summary(name: str) -> str:
-    """The first line of the file of a model or shipped family, which is read and not run; empty where it has none."""
+def summary(name: str, origin: Mapping[str, Any] = MappingProxyType({})) -> str:
+    """The first line of the file of a model or shipped family, which is read and not run; empty where it has none.
+
+    origin: as load_with_origin returns it, of a model file, which must still have its sha256.
+    """
     import ast
 
+    if is_path(ref := origin.get("ref") or ""):
+        with suppress(ModelError, SyntaxError, ValueError):
+            text = "" if ref.endswith(".json") else _content(split_ref(ref)[0], origin.get("model_sha256") or "none")[0].decode()
+            return first_line(ast.get_docstring(parse(text)))
+        return ""
     spec = None
     with suppress(ImportError, ValueError):
         spec = find_spec(f"{GROUP}.{name}")
@@ -147,9 +155,14 @@ def summary(name: str) -> str:
             spec = spec and PathFinder.find_spec(f"{spec.name}.{part}", spec.submodule_search_locations or [])
     try:
         text = Path(spec.origin).read_text(encoding="utf-8") if spec and spec.origin else ""
-        return (ast.get_docstring(parse(text)) or "").partition("\n")[0].rstrip(".")
+        return first_line(ast.get_docstring(parse(text)))
     except (OSError, SyntaxError, ValueError):
         return ""
+
+
+def first_line(docstring: str | None) -> str:
+    """The first line of a docstring without its full stop."""
+    return (docstring or "").partition("\n")[0].rstrip(".")
 
 
 def _shipped_names() -> list[str]:
@@ -198,7 +211,8 @@ def _no_model(name: str, known: set[str]) -> str:
     text = name if len(name) <= 60 else name[:57] + "..."
     if name.isidentifier() and os.path.isfile(f"{name}.py"):
         return f"no model {text!r}; did you mean '{text}.py'?"
-    return no_such("model", text, known, lister="odesim list") + ("" if nearest(text, known) else "; a file is written with its .py")
+    names = {*known, *(other.rpartition(".")[0] for other in known if "." in other)}
+    return no_such("model", text, names, lister="odesim list") + ("" if nearest(text, names) else "; a file is written with its .py")
 
 
 def _file_module(ref: str, digest: str = "", constant: str = CONSTANT) -> tuple[ModuleType, str, str]:

@@ -121,7 +121,7 @@ def make_figure(solution: "Solution", choice: Choice) -> Any:
     figure.update_xaxes(type="log" if time_axis.log else "linear", showticklabels=True)
     end = f": {solution.status} at t = {float(solution.t[-1]):.6g}" * (solution.status not in ("ok", "event"))
     more = [f"not shown: {', '.join(q.name for q in hidden)}"] * bool(hidden)
-    about = summary(str(solution.model)).replace("`", "")
+    about = summary(str(solution.model), solution.attrs).replace("`", "")
     words = {"title": f"{solution.model}{end}", "notes": [*[about] * bool(about), *more, *notes]}
     figure.update_layout(template="plotly_white", font_family="DejaVu Sans, sans-serif", meta=words, margin={"l": 60, "r": 20, "b": 20})
     figure.update_layout(title={"x": 0.02, "y": 1, "yref": "container", "yanchor": "top", "pad": {"t": 36}})

@@ -51,7 +51,7 @@ def figure_of_solution(solution: "Solution", choice: Choice | None = None, ax: A
     solution : Solution
         As of `integrate`.
     choice : Choice
-        Quantities, a component, scales; default: six panels, or those with views.
+        Quantities, a component, scales; default: six panels, or those with views and, while there is room, sensitivities.
     ax : Axes
         To draw one quantity on, without title and notes.
 
@@ -105,7 +105,7 @@ def figure_of_solution(solution: "Solution", choice: Choice | None = None, ax: A
         notes += more
         draw_levels(panels, solution.attrs.get("levels", {}))
         end = [literal(f"stopped at t = {float(solution.t[-1]):.6g}: {solution.status}")] * (solution.status not in ("ok", "event"))
-        about = summary(str(solution.model)) if ax is None else ""
+        about = summary(str(solution.model), solution.attrs) if ax is None else ""
         title = (literal(str(solution.model)), [*end, *dict.fromkeys(notes)], handles)
         return finish(axes, labels, title, ax=ax, time_axis=time_axis, beside=beside, about=literal(about.replace("`", "")))
 
@@ -118,29 +118,36 @@ def choose_quantities(solution: "Solution", choice: Choice) -> tuple[list[Quanti
     names = choice.names({q.name: q.shape for q in (*states, *observables)}, str(solution.model))
     states, observables = ([q.part(choice.component(q.name, q.shape)) for q in part if q.name in names] for part in (states, observables))
     still = [q for q in observables if q.is_constant and not choice.var]
-    return *page_of(states, [q for q in observables if q not in still], choice), still
+    requested = {name: of for names in solution.attrs.get("sensitivities", {}).values() for of, name in names.items()}
+    return *page_of(states, [q for q in observables if q not in still], choice, requested), still
 
 
-def page_of(states: Sequence[Quantity], observables: Sequence[Quantity], choice: Choice) -> tuple[list[Quantity], list[Quantity]]:
+def page_of(
+    states: Sequence[Quantity], observables: Sequence[Quantity], choice: Choice, requested: Mapping[str, str]
+) -> tuple[list[Quantity], list[Quantity]]:
     """(quantities on the page, those left out): losses and entropies first, and below them those that have strips.
 
-    Those with a view are the page. Else losses and entropies have a place before states, and states before other observables, as long as
-    PANELS panels are not full. What was chosen by name, or all, is drawn.
+    Those with a view are the page, after them requested sensitivities {name: of which quantity}, those of a view first. Without views,
+    losses and entropies have a place before states, and states before other observables. Both as long as PANELS panels are not full.
+    What was chosen by name, or all, is drawn.
     """
     # a loss says most of a run in one curve, and a page without the states would say nothing of the model
     every = [*sorted(observables, key=lambda q: ("loss" not in q.name, "entropy" not in q.name)), *states]
-    page = [q for q in every if q.view]
+    views = page = [q for q in every if q.view]
     if choice.var or choice.all:
-        page = every
-    elif not page:
+        views, page = [], every
+    else:
         first = [q for q in every if q in observables and ("loss" in q.name or "entropy" in q.name)]
-        room = PANELS
-        for q in dict.fromkeys([*first, *states, *every]):
+        room, page = PANELS - sum(1 + bool(q.strip) for q in views), [*views]
+        shown = {q.name for q in views}
+        after = sorted((q for q in every if q.name in requested), key=lambda q: requested[q.name] not in shown)
+        rest = after if views else [*first, *states, *every]
+        for q in dict.fromkeys(rest):
             size = 1 + bool(q.strip)
             if size <= room or room == PANELS:
                 page.append(q)
                 room -= size
-    page = sorted(page, key=lambda q: (bool(q.strip), every.index(q)))
+    page = sorted(page, key=lambda q: (bool(q.strip), bool(views) and not q.view, every.index(q)))
     return page, [q for q in every if q not in page]
 
 

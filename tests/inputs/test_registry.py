@@ -84,6 +84,17 @@ def test_an_edited_file_is_read_again(file):
     assert (first.name, load_model("my.py").name) == ("NAME", "EMAN")
 
 
+def test_the_summary_of_a_file_is_its_first_line_while_it_is_the_same_file(file):
+    """The docstring, by the path and sha256 that a run has: another file says nothing of the run, and a stored path is not trusted."""
+    file.write_text(f'"""Decay of a number.\n\nMore."""\n{GOOD.replace("from __future__ import annotations", "")}')
+    system, origin = registry.load_with_origin("my.py:OTHER")
+    assert registry.summary(system.name, origin) == "Decay of a number"
+    assert [registry.summary("NAME", origin | {"model_sha256": other}) for other in ("0" * 64, "", None)] == ["", "", ""]
+    file.write_text(GOOD)
+    assert registry.summary(system.name, origin) == ""
+    assert registry.summary("joma.linear", {"ref": "joma.linear"}) == registry.summary("joma.linear") != ""
+
+
 @pytest.mark.parametrize(
     ("ref", "words"),
     [
@@ -118,6 +129,21 @@ def test_a_bad_name_is_one_sentence(file, ref, words):
     text = message(ref)
     assert all(w in text for w in words) and len(text) < 600, text
     assert "?;" not in text, "the question ends the sentence"
+
+
+def test_the_last_part_of_a_name_and_its_beginning_suggest_a_model(file):
+    """adam is optimisers.adam and not edge.sam. Of several such models one is named; families and tasks have their own sentences."""
+    for part in {name.rpartition(".")[2] for name in list_models()}:
+        text, begin = message(part), message(part[:-1])
+        assert f".{part}'?" in text or "is a family" in text or "is a task" in text, text
+        assert f".{part[:-1]}" in begin or "is a family" in begin or "is a task" in begin or len(part) < 4, begin
+
+
+def test_the_beginning_of_a_family_suggests_it(file):
+    """particle is no name; a model whose last part begins so comes before the family."""
+    for family in {name.partition(".")[0] for name in list_models()}:
+        text = message(family[:-1])
+        assert f"did you mean '{family}'?" in text or f".{family[:-1]}" in text, text
 
 
 def test_only_near_files_are_meant(file):

@@ -1,5 +1,7 @@
 """The picture of a Solution, whatever the shapes: every axis named, no word on another, nothing smaller than 6 points at 80 mm."""
 
+import ast
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,9 @@ from matplotlib.collections import QuadMesh
 from matplotlib.colors import to_rgb
 from matplotlib.text import Text
 
+import odesim
 from odesim.plot.choice import Choice
+from odesim.plot.html import page_of_solution
 from odesim.plot.labels import spread_positions, symbol
 from odesim.plot.layout import cells_in_rows
 from odesim.plot.panels import CHOSEN, FAINT, MAP, ROWS
@@ -93,6 +97,38 @@ def test_views_are_the_page(view: str, shape: tuple[int, ...], beside: int) -> N
     figure = figure_of_solution(case)
     panels = [axes for axes in figure.axes if not str(axes.get_label()).startswith("<colorbar")]
     assert len(panels) == 1 + beside and notes(figure) == ["not shown: loss, y"]
+
+
+@pytest.mark.parametrize("view", ["Lines", "Points"])
+def test_requested_sensitivities_come_after_the_views(view: str) -> None:
+    """As many as six panels hold, a strip counted; what was not requested has no panel. Without views nothing changes."""
+    names = [f"dx{k}_da" for k in range(6)]
+    attrs = {"views": {"x": view}, "sensitivities": {"a": {f"x{k}": name for k, name in enumerate(names)}}}
+    case = solution({"y": grow(), "x": grow(7)} | {name: grow() for name in names}, dims={"x": ("i",)}, attrs=attrs)
+    figure = figure_of_solution(case)
+    strip = view == "Points"
+    panels = [axes for axes in figure.axes if not str(axes.get_label()).startswith("<colorbar")]
+    assert len(panels) == PANELS and notes(figure) == [f"not shown: {', '.join(['y', *names[5 - strip :]])}"]
+    labels = [axes.get_ylabel() for axes in panels if axes.get_ylabel()]
+    shown = [symbol(name) for name in names[: 5 - strip]]
+    x = symbol("x", ("i",))
+    assert labels == ([*shown, x, x] if strip else [x, *shown])  # a strip is in the last row
+    case.attrs["sensitivities"]["a"] = {f"x{k}": name for k, name in enumerate(names[:5])} | {"x": names[5]}
+    assert notes(figure_of_solution(case)) == [f"not shown: {', '.join(['y', *names[4 - strip : 5]])}"]  # that of the view is first
+    case.attrs = {**case.attrs, "views": {}}
+    plain = figure_of_solution(case)
+    case.attrs = {**case.attrs, "sensitivities": {}}
+    assert notes(plain) == notes(figure_of_solution(case))
+
+
+def test_a_model_file_has_its_first_line_below_the_title(tmp_path: Path) -> None:
+    """As a shipped model has that of its file: the docstring of the template that `odesim new` writes."""
+    file = tmp_path / "mine.py"
+    file.write_text((Path(__file__).parents[2] / "docs" / "my_model.py").read_text())
+    run = odesim.integrate(file, sizes={"M": 4}, save=5)
+    wanted = (ast.get_docstring(ast.parse(file.read_text())) or "").partition("\n")[0].rstrip(".")
+    assert wanted.partition(":")[0] in " ".join(text for text, _ in drawn_texts(figure_of_solution(run)))
+    assert wanted in page_of_solution(run)
 
 
 def test_points_stand_on_their_circle() -> None:
