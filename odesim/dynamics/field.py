@@ -18,9 +18,10 @@ from odesim.run.problem import compiled_for, parts_of
 from odesim.symbolic.assumptions import assumed_intervals
 from odesim.symbolic.parts import GradientFlow, Invariant, free_in_order
 from odesim.symbolic.system import System
-from odesim.targets.compiled import BoundNumba, BoundProducts, CompiledRHS
+from odesim.targets.compiled import BoundNumba, CompiledRHS
 from odesim.targets.linearization import MOST_DENSE, BoundLinear
 from odesim.targets.numpy_text import evaluate
+from odesim.targets.products import BoundProducts
 from odesim.transforms.sensitivity import fresh_indices, used_names
 
 MOST_STATES = 2000

@@ -78,9 +78,7 @@ def _is_pole(
         return bool((near > np.maximum(FASTER * far, np.maximum(np.abs(at(0.0)), np.abs(at(1.0))))).any())
 
 
-def first_pole(
-    system: System, sizes: Mapping[str, int], shared: Mapping[str, Any], rows: Mapping[str, Array]
-) -> tuple[int, Expr] | None:  # fmt: skip
+def first_pole(system: System, sizes: Mapping[str, int], shared: Mapping[str, Any], rows: Mapping[str, Array]) -> tuple[int, Expr] | None:
     """The last of R states, in the order of time, before the first pole between two of them, and the divisor that is 0 there."""
     poles = []
     for e, d in _crossings(system, sizes, shared, rows):

@@ -32,9 +32,9 @@ from odesim.transforms.events import SLACK, Guard, add_guards, is_affine, jumpin
 from odesim.transforms.modes import HeldSystem
 
 if TYPE_CHECKING:
-    from odesim.targets.compiled import BoundProducts
     from odesim.targets.cuda_system import CudaRHS
     from odesim.targets.linearization import BoundLinear
+    from odesim.targets.products import BoundProducts
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +166,7 @@ def products_of(compiled: CompiledRHS, numbers: Numbers, layout: Layout) -> "Bou
     stages = max(m.stages for m in ROSENBROCK.values())
     if product_cost(compiled, bound, stages, 0.0) is None:
         return None
-    from odesim.targets.compiled import BoundProducts
+    from odesim.targets.products import BoundProducts
 
     return BoundProducts(bound, compiled.products.bind(numbers.sizes, numbers.params, Layout((), ())))
 

@@ -22,8 +22,6 @@ from odesim.base.memo import IdentityKey, Memo
 from odesim.base.options import RunOptions
 from odesim.ir.adjoint import lower_vjp
 from odesim.ir.derive import jvp
-from odesim.ir.invariants import LinearInvariant
-from odesim.ir.linear_systems import Jacobian, Products
 from odesim.ir.lowering import derivative, index_ranges
 from odesim.ir.passes import lower, lower_expressions
 from odesim.ir.program import Program
@@ -31,7 +29,6 @@ from odesim.ir.sizes import extents
 from odesim.symbolic.indices import array_at
 from odesim.symbolic.parts import all_names, free_in_order
 from odesim.symbolic.system import System
-from odesim.targets.linearization import MOST_DENSE, BoundLinear
 from odesim.targets.native import load_native
 from odesim.targets.nest import BLOCK
 from odesim.targets.numba_module import (
@@ -434,53 +431,3 @@ def compile_system(system: System, *, backend: str = RunOptions.backend, dtype: 
     if find_backend(backend, RUN).gpu:
         cupy_here()
     return CompiledRHS(system, backend, check_dtype(dtype), strict)
-
-
-# The derivatives of a System's right-hand side for stiff methods, where the Jacobian is large and dense: its products with vectors.
-
-_VALUES = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_double, ctypes.c_int64, ctypes.c_int64)
-
-
-@dataclass(frozen=True)
-class BoundProducts:
-    """The derivatives of a right-hand side with numbers (odesim.stepper.problem.ByProducts), the Jacobian as products with vectors.
-
-    bound: the same with matrices. values: the compiled products, of a state and a direction after it.
-    """
-
-    bound: BoundLinear
-    values: BoundValues
-
-    def prepare(self) -> None:
-        """Derives and compiles all derivatives now."""
-        _ = self.values.events, self.values.table, self.bound.linear.diagonal, self.bound.linear.time, self.invariants()
-
-    def jacobian(self, t: float, y: Array) -> Products:
-        """The Jacobian df/dy at y (n,)."""
-        n, call, table = len(y), _VALUES(self.values.events), self.values.table
-        both = np.concatenate([y, np.zeros(n)])
-
-        def times(x: Array) -> Array:
-            both[n:] = x
-            out = np.empty(n)
-            call(table, t, both.ctypes.data, out.ctypes.data)
-            return out
-
-        return Products(times, self.bound.diagonal(t, y))
-
-    @property
-    def has_matrix(self) -> bool:
-        """Whether the Jacobian may be had as a matrix too."""
-        return self.bound.layout.size <= MOST_DENSE
-
-    def matrix(self, t: float, y: Array) -> Jacobian:
-        """The Jacobian at y (n,) as a matrix."""
-        return self.bound.jacobian(t, y)
-
-    def time_slope(self, t: float, y: Array) -> Array | None:
-        """As of BoundLinear."""
-        return self.bound.time_slope(t, y)
-
-    def invariants(self) -> tuple[LinearInvariant, ...]:
-        """As of BoundLinear."""
-        return self.bound.invariants()

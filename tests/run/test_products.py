@@ -13,9 +13,9 @@ from odesim.ir import linear_systems
 from odesim.ir import sizes as counts
 from odesim.run.problem import parts_of, products_of
 from odesim.symbolic import IndexedBase, Param, System, index, over, sizes, time
-from odesim.targets import compiled as large
 from odesim.targets import linearization
-from odesim.targets.compiled import BoundProducts
+from odesim.targets import products as large
+from odesim.targets.products import BoundProducts
 from tests.support.systems import SOURCE, SYSTEMS, numbers
 
 (i, j), (N,) = index("i j"), sizes("N")
