@@ -47,8 +47,6 @@ def check_picture(path: str | Path, *, overwrite: bool = False, formats: Sequenc
     given, a file that odesim did not draw; and where a page of html lacks plotly.
     """
     target = _check_format(path, formats)
-    if target.suffix[1:].lower() in PAGE and find_spec("plotly") is None:
-        raise StoreError("a page of html needs plotly: pip install 'odesim[html]'")
     if is_taken(target) and not overwrite and not is_odesim_picture(target):
         raise StoreError(f"{target} is there and odesim did not draw it; give another name or remove it")
     return target
@@ -70,7 +68,15 @@ def _check_format(path: str | Path, formats: Sequence[str] = PICTURES) -> Path:
         raise StoreError(f"{str(path)!r} has no extension, which chooses the format: write {name}.{formats[0]}, for example")
     if extension not in formats:
         raise StoreError(f"{no_such('picture format', extension, formats)} ({str(path)!r})")
+    if extension in PAGE:
+        check_plotly()
     return check_writable(target)
+
+
+def check_plotly() -> None:
+    """Raises StoreError where plotly is not installed."""
+    if find_spec("plotly") is None:
+        raise StoreError("a page of html needs plotly: pip install 'odesim[html]'")
 
 
 def check_writable(target: Path) -> Path:

@@ -41,6 +41,7 @@ FLAT, ROUND, FOOT = 46.0, 70.0, 6.0  # mm: height of a vector's panel, of a circ
 CURVE, MAP = 46.0, 62.0  # mm: heights of the panels of an ensemble
 LEAST, PITCH = 26.0, 1.4  # mm: of a matrix, its bar and labels; of a row
 NO_VALUE, BEHIND = "×: no finite value", "#a6cbe3"  # a note; the colour of points on the far side of the sphere
+BEYOND = 3.0  # times the highest bar of half of the frames: what is higher would flatten all others
 ROOM = 0.05  # above and below the values, of their range
 
 
@@ -205,7 +206,7 @@ def point_frames(film: Film) -> Frames:
 
 
 def member_frames(film: MemberFilm) -> Frames:
-    """A histogram, a curve or a map. Scales are those of all times, but for the height of a histogram."""
+    """A histogram, a curve or a map, with the scales of all times."""
     rest = [f"1 of {counted(film.drawn.count, 'component')} of the array"] * (film.drawn.count > 1 and film.choice.index is None)
     figure = new_figure(MAP if len(film.over) == 2 else CURVE)
     axes = figure.add_subplot()
@@ -216,19 +217,20 @@ def member_frames(film: MemberFilm) -> Frames:
 
 
 def histogram_frames(film: MemberFilm, axes: Axes) -> tuple[Show, list[str]]:
-    """How many members have a value in each bin; bins are those of all times, the height is that of each: members often start alike."""
+    """How many members have a value in each bin; bins and height are those of all times.
+
+    Members often start alike, in one bin: bars that are far higher than most frames have are cut.
+    """
     edges, log, more = make_bins(film.values, film.choice)
     counts = [np.histogram(values[np.isfinite(values)], edges)[0] for values in film.values]
+    peaks = np.array([max(1, count.max(initial=0)) for count in counts])
+    high = peaks[peaks <= BEYOND * np.median(peaks)].max()
     axes.set_xscale("log" if log else "linear")
     steps = axes.stairs(counts[0], edges, fill=True, color=CATEGORIES[0])
-    axes.set(xlim=edges[[0, -1]], xlabel=film.label, ylabel="members")
+    axes.set(xlim=edges[[0, -1]], ylim=(0, (1 + ROOM) * high), xlabel=film.label, ylabel="members")
     few_ticks(axes, whole=True)
-
-    def show(frame: int) -> None:
-        steps.set_data(counts[frame])
-        axes.set_ylim(0, (1 + ROOM) * max(1, counts[frame].max()))
-
-    return show, more
+    cut = [f"higher bars are cut: one has {counted(int(peaks.max()), 'member')}"] * bool(peaks.max() > high)
+    return lambda frame: steps.set_data(counts[frame]), [*more, *cut]
 
 
 def curve_frames(film: MemberFilm, axes: Axes) -> tuple[Show, list[str]]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from odesim.run.solution import Solution
 
 ROUNDING = 1e-12  # of the value: sums of some thousand terms, in an order that changes
+EPS = 1e-16  # of the largest value: one rounding
 LINES, ROWS, MAP = 20, 500, 2000  # largest numbers of components: as lines, as rows of a map, in a map
 MATRIX = 10  # components of a matrix, more of which are seen as a map too
 COLUMNS = 500  # largest number of saved times in a map or bundle
@@ -333,8 +334,8 @@ def draw_lines(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis)
         axes.plot(
             x, line, color=colors[i], marker="o" if dots else "", markevery=points.tolist(), clip_on=not dots, label=quantity.part_name(i)
         )
-    if np.ma.concatenate(lines).min() > 0:  # points about events are many where a curve touches 0, and do not count as values
-        set_value_scale(axes, values)
+    if quantity.between is None or np.ma.concatenate(lines).min() > 0:  # points about events do not count as values
+        set_value_scale(axes, values, floor=quantity.floor)
     axes.set_ylabel(quantity.label)
     return [quantity.component(i) for i in range(n)], last_finite(values)
 
@@ -358,7 +359,7 @@ def draw_bundle(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis
     columns = spread_indices(len(time_axis.x), COLUMNS)
     x, values = time_axis.x[columns], values[columns]
     n, ends = quantity.count, np.array(last_finite(values))
-    set_value_scale(axes, values)
+    set_value_scale(axes, values, floor=quantity.floor)
     # how far apart is seen on the axis as it is
     places = values
     if log or axes.get_yscale() == "log":
@@ -414,16 +415,19 @@ def spread_indices(n: int, most: int) -> Array:
     return np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(int))
 
 
-def set_value_scale(axes: Axes, values: Any, *, decades: int = 3) -> None:
-    """Makes the value axis logarithmic if all values are positive and span this many decades, and no more than twelve.
+def set_value_scale(axes: Axes, values: Any, *, decades: int = 3, floor: float = 0.0) -> None:
+    """Makes the value axis logarithmic if values (T, ...) are positive at the start, not negative later, and span this many decades.
 
-    A tenth of them must span half as many: a curve that only touches 0, as a ball the floor, stays linear. Half of them must be
-    below a tenth of the largest: growth that soon ends, stage by stage, stays linear too.
+    floor: below which values may be errors; they count as it does, as do those below the rounding of the largest: noise or a loss of
+    exactly 0 is not what an axis is for. A tenth of them must span half as many: a curve that only touches 0, as a ball the floor, stays
+    linear. Half of them must be below a tenth of the largest: growth that soon ends, stage by stage, stays linear too.
     """
-    if not values.count() or values.min() <= 0 or not 10**decades < values.max() / values.min() < 1e12:
+    if not values.count() or np.ma.filled(values[0].min(), 1.0) <= 0 or values.min() < -floor:
         return
-    lower, middle = np.quantile(values.compressed(), (0.1, 0.5))
-    if values.max() > max(10 ** (decades / 2) * lower, 10 * middle):
+    largest = float(values.max())
+    seen = np.maximum(values.compressed(), max(floor, EPS * largest))
+    lower, middle = np.quantile(seen, (0.1, 0.5))
+    if largest > max(10**decades * seen.min(), 10 ** (decades / 2) * lower, 10 * middle):
         axes.set_yscale("log")
 
 

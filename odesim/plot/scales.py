@@ -19,6 +19,7 @@ from odesim.plot.style import DIVERGING, SEQUENTIAL, few_log_ticks, literal, pow
 
 GREY, BELOW = "#ececec", 0.01  # the colour; where the axis ends, of the tolerance
 NOTE = "grey: below the tolerances of the run, where digits may be errors"
+CUT = "such an axis ends two decades below them"
 ALL_BELOW = "all below the tolerances of the run: digits may be errors"
 PALE = "#d4d4d4"  # of values that logarithmic colours do not have
 SHARE = 0.1  # of the values: so many may be far off and have the colour at the end of the scale
@@ -146,18 +147,19 @@ def left_out(label: str, finite: Array) -> str:
 
 
 def shade_below(axes: Axes, floor: float, *, whole: bool) -> list[str]:
-    """Shades the part of a logarithmic value axis below floor, down to a hundredth of it or whole; returns a note if there is one."""
+    """Shades the part of a logarithmic value axis below floor, down to a hundredth of it or whole; returns notes."""
     low, high = axes.get_ylim()
     if axes.get_yscale() != "log" or low >= floor:
         return []
-    if not whole and low < BELOW * floor:
+    cut = bool(not whole and low < BELOW * floor)
+    if cut:
         low = BELOW * floor
         for line in axes.get_lines():
             line.set_clip_on(True)
     axes.axhspan(low, min(floor, high), color=GREY, lw=0, zorder=0)
     axes.set_ylim(low, high)
     few_log_ticks(axes)
-    return [NOTE]
+    return [NOTE, *[CUT] * cut]
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from odesim.plot.between import SIDE, is_near, with_between, with_times
 from odesim.plot.choice import Choice, several_panels
 from odesim.plot.labels import EndLabels, symbol
 from odesim.plot.layout import ALONE, BAR, BESIDE, STACKED, STRIP, Cell, add_panels, cells_in_rows, finish, row_heights
+from odesim.plot.panels import EPS, LONG, MAX_MARKS, RASTER, SPECTRUM, Quantity, draw_quantity, jump_times, marks_of
 from odesim.plot.panels import FAINT as LINES_OF_BUNDLE
-from odesim.plot.panels import LONG, MAX_MARKS, RASTER, SPECTRUM, Quantity, draw_quantity, jump_times, marks_of
 from odesim.plot.scales import TimeAxis, make_time_axis, shade_below, time_text
 from odesim.plot.strips import draw_strip
 from odesim.plot.style import CATEGORIES, INK, MARKERS, WIDTH, literal, project_style
@@ -93,7 +93,7 @@ def figure_of_solution(solution: "Solution", choice: Choice | None = None, ax: A
         for panel, quantity in zip(axes, drawn, strict=True):
             label, more = draw_quantity(panel, quantity, time_axis, choice=choice)
             notes += more
-            if quantity.kind == "lines" and ax is None:
+            if quantity.kind in ("lines", "bundle") and ax is None:
                 notes += shade_below(panel, quantity.floor, whole=bool(choice.scale("y")))
             labels.append(label)
         strips = [pair for pair in zip(axes, drawn, strict=True) if pair[1].strip and ax is None]
@@ -170,6 +170,7 @@ def quantities(arrays: Mapping[str, Array], solution: "Solution") -> list[Quanti
         floor = floor_of(values, solution.attrs, state=state)
         if not state:  # the tolerance says where errors may begin, the estimate, where they do
             floor = solution.observable_floors.get(name, floor)
+        floor = max(floor, EPS * float(np.max(np.abs(values), where=np.isfinite(values), initial=0.0)))
         view = str(solution.attrs.get("views", {}).get(name, ""))
         marks = marks_of(name, values.shape[1:], solution)
         result.append(Quantity(name, values, shown, jump_times(name, values.shape[1:], solution), floor, view, marks=marks))
@@ -365,5 +366,6 @@ def draw_marks(
             heights = np.ma.compressed(line[there[[0, -1] if jumps else [-1]]]).tolist() if len(there) else []
             if not len(there) and not jumps:
                 heights = [float(np.interp(scaled(x[0]), scaled(time_axis.positions(t)), np.ma.filled(line, np.nan)))]
+        low = min(axes.get_ylim()) if axes.get_yscale() == "log" else -np.inf  # where an axis ends above noise, a mark has not left it
         for y in heights:
-            axes.plot(x, [y], zorder=3, clip_on=False, **style, alpha=FAINT if BELOW in event else None)
+            axes.plot(x, [max(y, low)], zorder=3, clip_on=False, **style, alpha=FAINT if BELOW in event else None)

@@ -171,6 +171,9 @@ def test_logarithmic_scales_of_bundles_and_maps():
         (np.linspace(0.5, 2, 50), "linear"),
         (1 / (1 + np.exp(7 - 2 * np.linspace(0, 12, 50))), "linear"),  # a stage that ends: a sigmoid from 9e-4 to 1
         (np.exp(np.linspace(-12, 0, 50)), "log"),  # growth that goes on
+        (np.exp(-np.linspace(0, 35, 50)), "log"),  # a loss over 15 decades
+        (np.exp(-np.linspace(0, 200, 50)).clip(1e-30) - 1e-30, "log"),  # and one that ends at exactly 0
+        (np.linspace(0, 1, 50) ** 9, "linear"),  # growth from exactly 0
     ],
 )
 def test_an_axis_is_logarithmic_where_values_decay(values, scale):
