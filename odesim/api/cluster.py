@@ -1,7 +1,7 @@
-"""Ensembles and figures on the workers of a dask cluster."""
+"""Ensembles on the workers of a dask cluster."""
 
 import platform
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial, reduce
@@ -17,14 +17,12 @@ from odesim.api.manifest import engines, restore
 from odesim.base.arrays import Array
 from odesim.base.backends import BACKENDS
 from odesim.base.cluster import Cluster, Task, unwanted, worker_threads
-from odesim.base.errors import ClusterError, OdesimError, StoreError, counted
+from odesim.base.errors import OdesimError, StoreError
 from odesim.base.memo import Memo
-from odesim.base.signals import stop_signals
 from odesim.ensembles.ledger import NotNumber, Tally, count_members, first_nan_times, join_not_numbers, not_numbers_of
 from odesim.ensembles.members import Members
 from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.inputs.registry import CarriedFile
-from odesim.plot.figures import FigureRun, run_figure
 from odesim.run.chunks import Engine, Execution, complete, joined, make_pool, open_chunks, wait
 from odesim.stepper.codes import UNDONE
 from odesim.store.ensemble import EnsembleStore
@@ -184,31 +182,3 @@ def manifest_of(path: Path) -> bytes:
         return (path / "zarr.json").read_bytes()
     except FileNotFoundError:
         return b""
-
-
-def run_figures(
-    names: Sequence[str], *, fast: bool = False, out: Path = Path(), formats: Sequence[str] = ("png",), cluster: Cluster | None = None
-) -> Iterator[FigureRun]:
-    """The FigureRun of each figure: on a cluster as they come to their end, here in their order.
-
-    Raises StoreError for a name, format or folder that is none; ClusterError if a worker does not see the folder, or after an interrupt.
-    """
-    if cluster is None:
-        yield from (run_figure(name, fast=fast, out=out, formats=formats) for name in names)
-        return
-    folder, done = out.absolute(), 0
-    folder.mkdir(parents=True, exist_ok=True)
-    tasks = (Task("figure", name, (name,)) for name in names)
-    with stop_signals() as stop_requested:
-        for _, run in cluster.results(partial(run_there, fast, str(folder), tuple(formats)), tasks, stop_requested):
-            if unseen := [str(file) for file in run.files if not file.exists()]:
-                raise ClusterError(f"a worker of the cluster wrote {unseen[0]} where this machine does not see it: share the folder")
-            done += 1
-            yield run
-    if done < len(names):
-        raise ClusterError(f"interrupted with {done} of {counted(len(names), 'figure')} made", stored=True)
-
-
-def run_there(fast: bool, folder: str, formats: tuple[str, ...], name: str) -> FigureRun:
-    """On a worker: makes a figure."""
-    return run_figure(name, fast=fast, out=folder, formats=formats)

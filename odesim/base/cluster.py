@@ -91,16 +91,12 @@ class Cluster:
         return ClusterError(f"the scheduler of the cluster at {self.address} is gone, or dropped the tasks", stored=True)
 
     def results(
-        self,
-        call: Callable[..., Any],
-        tasks: Iterable[Task],
-        stop: Callable[[], bool] = lambda: False,
-        look: Callable[[], None] = lambda: None,
+        self, call: Callable[..., Any], tasks: Iterable[Task], stop: Callable[[], bool] = lambda: False
     ) -> Iterator[tuple[Task, Any]]:
         """(task, call(*its arguments)) in the order in which they end, at most 2 in flight for each worker.
 
         call: sent with each task, pickled, and kept by the workers. stop: whether to stop; then no other task begins, and those in flight
-        are cancelled. look: called about once a second. A task whose worker dies runs again on another one. An exception of the call is
+        are cancelled. A task whose worker dies runs again on another one. An exception of the call is
         raised; ClusterError if the scheduler is gone, or if a task's workers died one after another.
         """
         import cloudpickle
@@ -125,16 +121,13 @@ class Cluster:
                     future.release()
                     since += 1
                     yield task, result
-                late = monotonic() >= looked + LOOK
-                if late or since >= SELDOM * workers:
+                if monotonic() >= looked + LOOK or since >= SELDOM * workers:
                     workers, since, looked = self.workers(), 0, monotonic()
                 if workers:
                     alone = max(alone, monotonic() + ALONE)
                 elif monotonic() >= alone:
                     warnings.warn(self.waiting(), ClusterWarning, stacklevel=2)
                     alone = inf
-                if late:
-                    look()
         finally:
             if flying and client.status == "running":
                 client.cancel(list(flying))

@@ -15,7 +15,7 @@ import click
 from odesim.base.backends import BACKENDS
 from odesim.base.errors import CodegenError, ParamError, StoreError, counted, no_such
 from odesim.base.options import __version__, version_of
-from odesim.cli.options import CLUSTER, OneOf
+from odesim.cli.options import OneOf
 from odesim.cli.outcome import DONE, STOPPED, say
 from odesim.cli.tables import bytes_text, echo, table, wrap_paragraph
 
@@ -41,19 +41,14 @@ def complete_figure(ctx: click.Context, param: click.Parameter, incomplete: str)
 @click.option(
     "--format", "formats", metavar="png,pdf", default="png", help="Format of the picture: png, pdf, svg, html, or several; default png."
 )
-@CLUSTER
-def figure_command(name: str | None, fast: bool, out: Path, formats: str, cluster: str | None) -> int:
+def figure_command(name: str | None, fast: bool, out: Path, formats: str) -> int:
     """Compute figure NAME, or all figures. Without a name, list them by what they answer.
 
     This writes the picture, NAME.nc (data) and NAME.json (parameters, versions, features), and replaces what odesim wrote there before.
     It prints each feature (a number that the figure shows) as measured, beside its target. Targets are published, follow from theory, or
     come from a script that follows the code of the paper. The exit code is 3 if a feature is off its target.
-
-    On a cluster each figure is a task, and they are printed as they come.
     """
-    from odesim.api.cluster import run_figures
-    from odesim.base.cluster import connected
-    from odesim.plot.figures import figures_by_question, list_figures, load_figure
+    from odesim.plot.figures import figures_by_question, list_figures, load_figure, run_figure
 
     if name is None:
         for question, answers in figures_by_question().items():
@@ -65,16 +60,13 @@ def figure_command(name: str | None, fast: bool, out: Path, formats: str, cluste
         return DONE
     wanted = tuple(part.strip().lower() for part in formats.split(","))
     code = DONE
-    names = list_figures() if name == ALL else [name]
-    if name != ALL:
-        load_figure(name)  # a wrong name starts no cluster
-    with connected(cluster) as workers:
-        for run in run_figures(names, fast=fast, out=out, formats=wanted, cluster=workers):
-            echo(features_text(run))
-            if not run.passed:
-                off = [feature.name for feature in run.features if not feature.passed]
-                say(f"{run.name}: {len(off)} of {len(run.features)} features are off their target: {', '.join(off)}")
-                code = STOPPED
+    for one in list_figures() if name == ALL else [name]:
+        run = run_figure(one, fast=fast, out=out, formats=wanted)
+        echo(features_text(run))
+        if not run.passed:
+            off = [feature.name for feature in run.features if not feature.passed]
+            say(f"{run.name}: {len(off)} of {len(run.features)} features are off their target: {', '.join(off)}")
+            code = STOPPED
     return code
 
 

@@ -245,6 +245,3 @@ def options(names: str, use: str = "", **changes: Mapping[str, Any]) -> Callable
         return command
 
     return with_options
-
-
-CLUSTER = options("cluster")

@@ -46,8 +46,8 @@ class TrainCommand(click.Command):
 @click.command("train", cls=TrainCommand, short_help="Train a small transformer on a task.")
 @click.argument("task", metavar="TASK|FILE.py", type=TaskName())
 @options(
-    "model settings show steps seeds optimizer rates save observe dtype backend threads max_seconds cluster out overwrite resume plot "
-    "as_json quiet",
+    "model settings show steps seeds optimizer rates save observe dtype backend threads max_seconds out overwrite resume plot as_json "
+    "quiet",
     seeds={"default": "0:1"},
     dtype={"default": "float64"},
     threads={"default": 1, "help": "Number of threads of matrix products; default 1."},
@@ -80,7 +80,6 @@ def train_command(
     Ctrl-C keeps what was computed (exit code 3). The same command with --resume
     continues the training; the result has the same bits.
     """
-    from odesim.base.cluster import connected
     from odesim.lab.own_task import find_task
 
     loaded = find_task(task)
@@ -93,9 +92,8 @@ def train_command(
 
     values, learning, chosen = read_settings(task, loaded.settings, settings), read_rates(rates), read_seeds(seeds)
     check_picture_place(out, plot)
-    with connected(options.pop("cluster")) as cluster, TrainingProgress(task, False if quiet else None) as progress:
-        more = {**options, "client": cluster.client} if cluster else options
-        trajectory = train(loaded, settings=values, seeds=chosen, rates=learning, out=out, progress=progress.show, **more)
+    with TrainingProgress(task, False if quiet else None) as progress:
+        trajectory = train(loaded, settings=values, seeds=chosen, rates=learning, out=out, progress=progress.show, **options)
     return report(trajectory, out, plot, as_json, quiet)
 
 

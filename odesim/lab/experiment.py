@@ -2,7 +2,7 @@
 
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -13,7 +13,6 @@ from odesim.base.device import array_module, check_fits, device_name
 from odesim.base.errors import ParamError, counted, no_such, value_text
 from odesim.base.options import __version__
 from odesim.lab.own_task import find_task
-from odesim.lab.training.loop import TrainingOptions
 from odesim.lab.training.optimizers import check_optimizer, settings_in_use
 from odesim.lab.training.task import Experiment, Task, check_settings
 
@@ -100,21 +99,3 @@ def versions(backend: str) -> dict[str, str]:
     """Versions of the packages that compute, and the name of the GPU if one does."""
     more = {"cupy": array_module(backend).__version__, "gpu": device_name()} if find_backend(backend).gpu else {}
     return {"odesim": __version__, "python": platform.python_version(), "numpy": np.__version__, **more}
-
-
-@dataclass(frozen=True)
-class TrainingRequest:
-    """A training of seeds (R,), as `odesim.train` takes it. It can be sent to another process, and made there for one seed alone."""
-
-    task: str | Task
-    settings: Mapping[str, Any]
-    model: str | None
-    seeds: tuple[int, ...]
-    optimizer: str | None
-    rates: Mapping[str, float]
-    options: TrainingOptions
-
-    def experiment(self, seeds: tuple[int, ...] = ()) -> Experiment:
-        """The experiment of these seeds; of all without them. Raises ParamError."""
-        named: dict[str, Any] = {"model": self.model, "optimizer": self.optimizer, "rates": self.rates, "dtype": self.options.dtype}
-        return make_experiment(as_task(self.task), self.settings, seeds or self.seeds, **named)

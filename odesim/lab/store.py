@@ -53,13 +53,13 @@ class RunSink:
         *,
         resume: bool = False,
         replaces: bool = False,
-        lock: RunLock | None = None,
+        lock: RunLock,
     ) -> None:
         self.path, self.attributes, self.resume = path, attributes, resume
         self.seeds, self.exact = experiment.seeds, experiment.exact
         self.dims = {o.name: o.dims for o in experiment.model.observables}
         self.group: Any = None
-        self.replaces, self.lock = replaces, lock or RunLock()
+        self.replaces, self.lock = replaces, lock
 
     def open(self, times: Array, rows: Mapping[str, Array]) -> int:
         """Creates or enlarges the arrays for times (T,) and rows like these {name: (R, *shape)}; returns the rows of a block."""
@@ -302,9 +302,8 @@ def train_into(
     *,
     checkpoint_every: float = 5.0,
     progress: Progress | None = None,
-    stop_requested: Callable[[], bool] = lambda: False,
 ) -> Trajectory:
-    """Trains the experiment into a folder, or continues the training there. stop_requested: whether to stop. Raises an OdesimError."""
+    """Trains the experiment into a folder, or continues the training there. Raises an OdesimError."""
     from odesim.store.paths import is_run
 
     path, about, lock = to.path, attributes_of(experiment, options), RunLock()
@@ -321,8 +320,7 @@ def train_into(
         sink = RunSink(path, about, experiment, resume=state is not None, replaces=to.overwrite or old is not None, lock=lock)
         with stop_signals() as stop:
             storage = TrainingStorage(sink, checkpoint_file(path), checkpoint_every, state)
-            follow: dict[str, Any] = {"progress": progress, "fits": check_saves_fit}
-            trajectory = train_experiment(experiment, options, storage, stop=lambda: stop() or stop_requested(), **follow)
+            trajectory = train_experiment(experiment, options, storage, stop=stop, progress=progress, fits=check_saves_fit)
             sink.finish(trajectory)
     except DeviceError as error:
         if not os.path.exists(checkpoint_file(path)):

@@ -6,24 +6,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from odesim.base.arrays import Array, check_dtype
-from odesim.base.cluster import Cluster
 from odesim.base.device import array_module, check_saves_fit
 from odesim.base.errors import ParamError
 from odesim.base.signals import check_seconds, stop_signals, time_limit
 from odesim.inputs.arguments import check_arguments
-from odesim.lab.experiment import LONG, TrainingRequest, as_task, check_seeds
-from odesim.lab.spread import check_no_parts, has_parts, remove_parts
-from odesim.lab.store import Progress, train_into
+from odesim.lab.experiment import LONG, as_task, check_seeds, make_experiment
+from odesim.lab.store import train_into
 from odesim.lab.training.loop import INTERRUPTED, TrainingOptions, Trajectory
 from odesim.lab.training.loop import train as train_experiment
 from odesim.lab.training.task import Task
 from odesim.store.paths import Destination
-
-if TYPE_CHECKING:
-    from distributed import Client
 
 
 @check_arguments
@@ -47,7 +42,6 @@ def train(
     threads: int = 1,
     max_seconds: float | None = None,
     progress: Callable[[int, int, Array], None] | None = None,
-    client: Client | None = None,
 ) -> Trajectory:
     """A small transformer, trained on a task, all seeds at once.
 
@@ -96,19 +90,11 @@ def train(
         Ends the training as Ctrl-C and SIGTERM do: as "interrupted", with what was computed.
     progress : callable
         Called with (updates done, steps, losses (R,)) after each.
-    client : distributed.Client
-        Its workers train the seeds, each by itself.
 
     Raises
     ------
     OdesimError
         One sentence, if the request is wrong.
-
-    Notes
-    -----
-    Workers write into the folder OUT.parts that all machines share; at the end they are joined. A worker that dies goes on elsewhere from
-    its last checkpoint. progress is then called with the mean of the updates done and the last losses of the seeds that came to their end.
-    An interrupt raises ClusterError; resume goes on, with or without a cluster.
 
     Examples
     --------
@@ -116,40 +102,25 @@ def train(
     >>> training.observables["loss"].shape  # seeds, recorded iterations
     (2, 21)
     """
-    as_task(task)
+    loaded = as_task(task)
     array_module(backend)  # before anything is made
     observe = (observe,) if isinstance(observe, str) else tuple(sorted(set(observe)))
     options = TrainingOptions(steps, save, observe, check_dtype(dtype), backend, threads)
-    request = TrainingRequest(task, settings or {}, model, check_seeds(seeds), optimizer, {} if rates is None else rates, options)
+    chosen = check_seeds(seeds)
     if not 0 <= checkpoint_every <= LONG:
         raise ParamError(f"checkpoint_every must be a number of seconds from 0 to {LONG:g}, not {checkpoint_every}")
-    if out is None and (resume or overwrite or client):
-        what = "resume" if resume else "overwrite" if overwrite else "a cluster"
-        raise ParamError(f"{what} needs the folder of a run: --out RUN.zarr")
+    if out is None and (resume or overwrite):
+        raise ParamError(f"{'resume' if resume else 'overwrite'} needs the folder of a run: --out RUN.zarr")
     if resume and overwrite:
         raise ParamError("--resume continues the existing run, --overwrite replaces it; choose one")
-    to = None if out is None else Destination(Path(out), overwrite, resume)
     with time_limit(check_seconds(max_seconds)) as late:
-        trajectory = _trained(request, to, Cluster(client) if client else None, checkpoint_every, progress)
+        named: dict[str, Any] = {"model": model, "optimizer": optimizer, "rates": {} if rates is None else rates, "dtype": options.dtype}
+        experiment = make_experiment(loaded, settings or {}, chosen, **named)
+        if out is None:
+            with stop_signals() as stop:
+                trajectory = train_experiment(experiment, options, progress=progress, stop=stop, fits=check_saves_fit)
+        else:
+            to = Destination(Path(out), overwrite, resume)
+            trajectory = train_into(to, experiment, options, checkpoint_every=checkpoint_every, progress=progress)
         limited = trajectory.status == INTERRUPTED and max_seconds is not None and late()
     return replace(trajectory, message=f"max_seconds = {max_seconds:g}: {trajectory.message}") if limited else trajectory
-
-
-def _trained(
-    request: TrainingRequest, to: Destination | None, cluster: Cluster | None, checkpoint_every: float, progress: Progress | None
-) -> Trajectory:
-    """The training of a request: in memory, in a folder, or seed by seed on a cluster."""
-    options = request.options
-    if to is None:
-        experiment = request.experiment()
-        with stop_signals() as stop:
-            return train_experiment(experiment, options, progress=progress, stop=stop, fits=check_saves_fit)
-    if cluster or (to.resume and has_parts(to.path)):
-        from odesim.lab.spread import train_spread
-
-        return train_spread(request, to, cluster, checkpoint_every=checkpoint_every, progress=progress)
-    experiment = request.experiment()
-    if to.overwrite and has_parts(to.path):
-        remove_parts(to.path)
-    check_no_parts(to.path)
-    return train_into(to, experiment, options, checkpoint_every=checkpoint_every, progress=progress)

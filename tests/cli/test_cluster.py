@@ -6,7 +6,6 @@ import pytest
 
 from odesim.base.cluster import Cluster
 from odesim.base.errors import ClusterError
-from tests.store.test_trajectory import same as same_training
 from tests.support.begun import same
 from tests.support.clusters import two_workers
 
@@ -26,7 +25,6 @@ ENSEMBLE = (
     "3",
     "--quiet",
 )
-TRAIN = ("train", "committee", "--set", "N=5", "--steps", "3", "--seeds", "0:2", "--quiet")
 THERE = ("--cluster", "tcp://127.0.0.1:1")
 
 
@@ -53,21 +51,11 @@ def test_an_ensemble(odesim, connected, folder):
     same(library.open_run("there.zarr"), library.open_run("here.zarr"))
 
 
-def test_a_training(odesim, connected, folder):
-    """train on a cluster: the seeds of one machine."""
-    assert odesim(*TRAIN, "--out", "here.zarr").exit_code == 0
-    done = odesim(*TRAIN, "--out", "there.zarr", *THERE)
-    assert done.exit_code == 0, done.output
-    same_training("there.zarr", "here.zarr")
-
-
 WRONG = {
     "address": ((*ENSEMBLE, "--out", "run.zarr", "--cluster", "here"), "local:N, not 'here'"),
     "number": ((*ENSEMBLE, "--out", "run.zarr", "--cluster", "local:0"), "1 to 1024"),
     "no out": ((*ENSEMBLE, "--plot", "x.png", *THERE), "--cluster needs the run that all workers share: --out RUN.zarr"),
     "threads": ((*ENSEMBLE, "--out", "run.zarr", "--threads", "2", *THERE), "threads of their own"),
-    "training without out": ((*TRAIN, *THERE), "a cluster needs the folder of a run: --out RUN.zarr"),
-    "figure": (("figure", "none", *THERE), "no figure 'none'"),
 }
 
 

@@ -234,7 +234,7 @@ def test_figures_are_held_against_their_targets(odesim, monkeypatch):
     runs = {"one": FigureRun("one", (good,), (Path("one.png"),)), "two": FigureRun("two", (good, off), (Path("two.png"),))}
     monkeypatch.setattr("odesim.plot.figures.list_figures", lambda: list(runs))
     monkeypatch.setattr("odesim.plot.figures.load_figure", lambda name: None)
-    monkeypatch.setattr("odesim.api.cluster.run_figure", lambda name, **_: runs[name])
+    monkeypatch.setattr("odesim.plot.figures.run_figure", lambda name, **_: runs[name])
     assert odesim("figure", "one").exit_code == 0
     done = odesim("figure", "all", "--format", "png,pdf")
     assert done.exit_code == 3 and "two: 1 of 2 features are off their target: another" in done.stderr
