@@ -11,6 +11,7 @@ from pathlib import Path
 from struct import unpack_from
 from typing import Any
 
+import google_crc32c
 import numpy as np
 from numcodecs.blosc import Blosc
 from zarr.abc.store import ByteRequest
@@ -19,10 +20,12 @@ from zarr.storage import LocalStore, WrapperStore
 
 from odesim.base.errors import StoreError
 from odesim.store.remote import RemotePath
+from odesim.store.schema import MEMBER
 
-CHUNK = re.compile(r"(.*)/c(?:/\d+)*", re.ASCII)
+CHUNK = re.compile(r"(.*)/c(?:/(\d+))?(?:/\d+)*", re.ASCII)
 META = "/zarr.json"
-HEADER, LENGTHS = 16, "<4xI4xI"  # bytes of blosc's header; in it the sizes of what is decoded and of the whole file
+HEADER, LENGTHS = 16, "<4xI4xI"  # bytes of blosc's header; in it the sizes of what is decoded and of the whole
+CHECKSUM = 4  # bytes of a crc32c, the last of a chunk
 
 
 class CheckedStore(WrapperStore[Any]):
@@ -34,8 +37,8 @@ class CheckedStore(WrapperStore[Any]):
     def __init__(self, store: Any, path: Path) -> None:
         super().__init__(store)
         self.path = path
-        self.chunks: dict[str, tuple[int, bool]] = {}
-        """{array: (bytes of a decoded chunk, whether it is compressed)}, from metadata that were read."""
+        self.chunks: dict[str, tuple[int, set[str], range]] = {}
+        """{array: (bytes of a decoded chunk, its codecs, first member of each chunk)}, from metadata that were read."""
 
     def _with_store(self, store: Any) -> "CheckedStore":
         return CheckedStore(store, self.path)
@@ -52,25 +55,36 @@ class CheckedStore(WrapperStore[Any]):
             if chunk[1] not in self.chunks:
                 await self.get(chunk[1] + META, prototype)
             data: Any = content.as_numpy_array()
-            await asyncio.to_thread(self._check, chunk[1], memoryview(data))
+            await asyncio.to_thread(self._check, key, chunk[1], int(chunk[2] or 0), memoryview(data))
         return content
 
     def _remember(self, name: str, metadata: Any) -> None:
         if metadata.get("node_type") == "array":
-            size = prod(metadata["chunk_grid"]["configuration"]["chunk_shape"]) * np.dtype(metadata["data_type"]).itemsize
-            self.chunks[name] = size, len(metadata["codecs"]) > 1
+            shape = metadata["chunk_grid"]["configuration"]["chunk_shape"]
+            of_members = (metadata.get("dimension_names") or [None])[:1] == [MEMBER]
+            members = range(0, metadata["shape"][0], shape[0]) if of_members else range(0)
+            codecs = {codec["name"] for codec in metadata["codecs"]}
+            self.chunks[name] = prod(shape) * np.dtype(metadata["data_type"]).itemsize, codecs, members
 
-    def _check(self, name: str, content: memoryview) -> None:
-        """Raises StoreError for a chunk of an array that is not what its metadata say."""
-        size, compressed = self.chunks[name]
+    def _check(self, key: str, name: str, number: int, content: memoryview) -> None:
+        """Raises StoreError for a chunk of an array that is not what its metadata say, or not what was written."""
+        size, codecs, members = self.chunks[name]
+        where = f"{self.path} is damaged: {key[:60]}"
+        if number < len(members):
+            where += f", of members from {members[number]} on,"
+        if "crc32c" in codecs:  # runs of older versions have none
+            content, checksum = content[:-CHECKSUM], content[-CHECKSUM:]
+            if google_crc32c.value(np.asarray(content)) != int.from_bytes(checksum, "little"):  # it takes no memoryview
+                raise StoreError(f"{where} is not what was written: its checksum differs")
+        compressed = "blosc" in codecs
         sizes = unpack_from(LENGTHS, content) if compressed and len(content) >= HEADER else (len(content), len(content))
         if sizes != (size, len(content)):
-            raise StoreError(f"{self.path} is damaged: a file of its array {name[:60]!r} does not hold {size} bytes")
+            raise StoreError(f"{where} does not hold {size} bytes")
         if compressed and self.read_only:
             try:
                 Blosc().decode(content)
             except RuntimeError as error:
-                raise StoreError(f"{self.path} is damaged: a file of its array {name[:60]!r} cannot be decompressed") from error
+                raise StoreError(f"{where} cannot be decompressed") from error
 
 
 def checked_store(path: Path, *, read_only: bool) -> CheckedStore:

@@ -43,19 +43,19 @@ def create_array(
     every_chunk: bool = False,
     **more: Any,
 ) -> Any:
-    """A new zarr array in the group, compressed by lz4 with shuffled bytes, one of the codecs that are read again.
+    """A new zarr array in the group, compressed by lz4 with shuffled bytes; its chunks end with a checksum, or a flipped bit were a number.
 
     chunks: their shape; or target: their bytes, see chunk_shape(); default zarr's. dims: names of the axes. fill: what a chunk without
     a file holds, by default NaN, or 0 for whole numbers. every_chunk: also chunks of nothing but that get a file. more: for zarr.
     """
-    from zarr.codecs import BloscCodec
+    from zarr.codecs import BloscCodec, Crc32cCodec
 
     return group.create_array(
         name,
         shape=shape,
         dtype=dtype,
         chunks=chunks or (chunk_shape(shape, np.dtype(dtype).itemsize, target) if target else ()) or "auto",
-        compressors=BloscCodec(cname="lz4", clevel=5, shuffle="shuffle"),
+        compressors=[BloscCodec(cname="lz4", clevel=5, shuffle="shuffle"), Crc32cCodec()],
         dimension_names=dims,
         fill_value=fill if fill is not None else np.nan if np.issubdtype(dtype, np.floating) else 0,
         **({"config": {"write_empty_chunks": True}} if every_chunk else {}),

@@ -227,7 +227,8 @@ class EnsembleStore:
                     _ = self.arrays[name][k * self.chunk : (k + 1) * self.chunk]
                 except Exception:
                     file = next(chunk_files(self.path, name, self.arrays[name], k)).relative_to(self.path)
-                    message = f"{self.path} is damaged: {file} cannot be read; without it odesim resume computes its members again"
+                    members = f"members {k * self.chunk} to {min((k + 1) * self.chunk, self.count) - 1}"
+                    message = f"{self.path} is damaged: {file} cannot be read; without it odesim resume computes {members} again"
                     raise StoreError(message) from error
             raise
 

@@ -240,10 +240,12 @@ def _is_shape(value: Any, least: int) -> bool:
 
 
 def _are_known_codecs(value: Any) -> bool:
-    """Whether the codecs are `bytes`, or `bytes` and blosc, with settings that odesim writes."""
-    if not isinstance(value, list) or not 1 <= len(value) <= 2 or not all(isinstance(codec, dict) for codec in value):
+    """Whether the codecs are `bytes`, perhaps blosc with settings that odesim writes, and perhaps a checksum."""
+    if not isinstance(value, list) or not all(isinstance(codec, dict) for codec in value):
         return False
-    if value[0] not in ({"name": "bytes"}, {"name": "bytes", "configuration": {"endian": "little"}}):
+    if len(value) > 1 and value[-1] == {"name": "crc32c"}:
+        value = value[:-1]
+    if not 1 <= len(value) <= 2 or value[0] not in ({"name": "bytes"}, {"name": "bytes", "configuration": {"endian": "little"}}):
         return False
     if len(value) == 1:
         return True

@@ -99,7 +99,7 @@ def test_a_file_that_cannot_be_read_is_named(small_chunks, tmp_path):
     odesim.ensemble(MODEL, out=out, **RUN)
     file = out / "v" / "c" / "1" / "0" / "0"
     file.write_bytes(file.read_bytes()[:-40])
-    with pytest.raises(StoreError, match=r"v/c/1/0/0 cannot be read; without it odesim resume"):
+    with pytest.raises(StoreError, match=r"v/c/1/0/0 cannot be read; without it odesim resume computes members 8 to 15 again"):
         rerun(out)
     file.unlink()
     assert resume(out).tally.new == SIZE

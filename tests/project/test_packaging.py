@@ -221,7 +221,13 @@ def needed(folder: Path) -> set[str]:
     extras = {"cupy", "cupyx", "dask", "pyarrow", "plotly", "distributed", "cloudpickle", "fsspec"}
     extras |= {"bokeh", "jupyter_bokeh"}
     named = {"yaml": "pyyaml", "PIL": "pillow", "mpl_toolkits": "matplotlib"}
-    named |= {"llvmlite": "numba", "numcodecs": "zarr", "tornado": "bokeh", "contourpy": "bokeh"}  # which stand on them
+    named |= {
+        "llvmlite": "numba",
+        "numcodecs": "zarr",
+        "google_crc32c": "zarr",
+        "tornado": "bokeh",
+        "contourpy": "bokeh",
+    }  # which stand on them
     return {named.get(root, root) for root in roots - ours} - (extras if folder.name == "odesim" else {"cupy", "cupyx"})
 
 

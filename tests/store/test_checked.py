@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import google_crc32c
 import numpy as np
 import pytest
 import xarray as xr
@@ -39,7 +40,12 @@ def size_of(content: bytes) -> int:
     return int(struct.unpack("<4xI", content[:8])[0])
 
 
-# what becomes of the content of a compressed chunk
+def with_checksum(content: bytes) -> bytes:
+    """A chunk as a stranger writes it, whose checksum is right whatever it holds."""
+    return content + int(google_crc32c.value(content)).to_bytes(4, "little")
+
+
+# what becomes of the content of a compressed chunk before its checksum
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "a promise of 2 GB": lambda old: promised(LARGEST, old),
     "a promise of a byte": lambda old: promised(1, old),
@@ -79,7 +85,7 @@ def test_each_chunk_is_held_against_its_array(kind, damage, runs, tmp_path):
         if len(content) < 24:  # of an older zarr: not compressed
             continue
         opened = odesim.open_run(run)
-        file.write_bytes(DAMAGES[damage](content))
+        file.write_bytes(with_checksum(DAMAGES[damage](content[:-4])))
 
         def read(opened: xr.Dataset = opened) -> None:
             nonlocal found
@@ -94,6 +100,42 @@ def test_each_chunk_is_held_against_its_array(kind, damage, runs, tmp_path):
     assert found >= len(files) // 3 or damage == "other data"  # parameters and the like are not read
 
 
+@pytest.mark.parametrize("kind", ["integration", "ensemble", "training"])
+def test_a_flipped_bit_is_no_number(kind, runs, tmp_path):
+    """One bit in each chunk in turn: every one that is read is a sentence with the name of its file, and of members where it has some."""
+    run = copy(runs[kind], tmp_path / "run.zarr")
+    wanted, seen = odesim.open_run(run).load(), 0
+    for k, file in enumerate(chunks_of(run)):
+        content = bytearray(file.read_bytes())
+        content[-5 - k % 8] ^= 1 << k % 8  # a number stands at the end of a chunk
+        content_before = file.read_bytes()
+        file.write_bytes(content)
+        try:
+            assert odesim.open_run(run).load().identical(wanted)
+        except StoreError as error:
+            seen += 1
+            assert file.relative_to(run).as_posix() in str(error)
+            name = file.relative_to(run).parts[0]
+            assert ("members" in str(error)) == (kind == "ensemble" and name not in ("time", "points"))
+        else:
+            name = file.relative_to(run).parts[0]
+            assert name not in wanted.variables
+        file.write_bytes(content_before)
+    assert seen >= 2
+
+
+@pytest.mark.parametrize("kind", ["integration", "ensemble", "training"])
+def test_a_run_without_checksums_opens(kind, runs, tmp_path):
+    """A run of an older version, whose chunks have no checksum, holds the same numbers."""
+    run = copy(runs[kind], tmp_path / "run.zarr")
+    wanted = odesim.open_run(run).load()
+    for file in chunks_of(run):
+        file.write_bytes(file.read_bytes()[:-4])
+    for file in run.rglob("zarr.json"):
+        edit(file, lambda metadata: {**metadata, **({"codecs": metadata["codecs"][:-1]} if "codecs" in metadata else {})})
+    assert odesim.open_run(run).load().identical(wanted)
+
+
 @pytest.mark.parametrize("command", READS)
 @pytest.mark.parametrize("kind", ["integration", "ensemble", "training"])
 def test_no_command_takes_what_a_chunk_promises(kind, command, runs):
@@ -102,7 +144,7 @@ def test_no_command_takes_what_a_chunk_promises(kind, command, runs):
     shutil.rmtree("good.zarr", ignore_errors=True)
     shutil.copytree(runs[kind], "good.zarr")
     for file in chunks_of(run):
-        file.write_bytes(promised(LARGEST, file.read_bytes()))
+        file.write_bytes(with_checksum(promised(LARGEST, file.read_bytes()[:-4])))
     assert peak(lambda: check_reading(command, "run.zarr", calls=None)) < 4 * MOST
 
 
@@ -112,7 +154,7 @@ def test_a_lazy_run_travels(runs):
     opened = pickle.loads(pickle.dumps(odesim.open_run(run)))
     assert opened.compute().identical(odesim.open_run(run).load())
     for file in chunks_of(run):
-        file.write_bytes(promised(LARGEST, file.read_bytes()))
+        file.write_bytes(with_checksum(promised(LARGEST, file.read_bytes()[:-4])))
     with pytest.raises(StoreError, match="does not hold"):
         opened.compute()
 

@@ -251,7 +251,7 @@ DAMAGED: dict[str, Any] = {
     "no loss": (lambda path: shutil.rmtree(path / "loss"), "loss"),
     "no time": (lambda path: shutil.rmtree(path / "time"), "time"),
     "loss without its json": (lambda path: (path / "loss" / "zarr.json").unlink(), "loss"),
-    "junk in loss": (garbled, "does not hold"),
+    "junk in loss": (garbled, "loss/c/0/0 is not what was written"),
 }
 
 
