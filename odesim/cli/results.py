@@ -10,7 +10,7 @@ import numpy as np
 from odesim.base.arrays import Array
 from odesim.base.backends import BACKENDS
 from odesim.base.errors import counted, escaped
-from odesim.cli.tables import GLUE, Counter, echo, number_text, shape_text, table
+from odesim.cli.tables import GLUE, Counter, echo, number_text, shape_text, table, thousands
 from odesim.run.solution import Solution
 from odesim.stepper.occurrences import BELOW
 from odesim.stepper.problem import least_rtol
@@ -237,7 +237,7 @@ def run_text(run: "EnsembleRun", drawn: Path | None = None) -> str:
 
     t = run.tally
     rows = [(name, str(n)) for name, n in t.counts.items() if n] + [("not done", str(t.total - t.done))] * (t.done < t.total)
-    rate = f", {t.new / run.seconds:.3g} a second" if t.new and run.seconds else ""
+    rate = f", {thousands(t.new / run.seconds)} a second" if t.new and run.seconds else ""
     computed = f"{counted(t.new, 'member')} in {run.seconds:.3g} s{rate}"
     explanation = [*(["what they mean", table(list(meanings(run).items()))] if meanings(run) else [])]
     on_gpu = run.backend in BACKENDS and BACKENDS[run.backend].gpu

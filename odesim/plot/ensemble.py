@@ -335,7 +335,7 @@ def draw_histogram(axes: Axes, data: "xarray.Dataset", drawn: Drawn, row: int | 
         if len(some):
             ends = np.append(edges[some, k], edges[some[-1] + 1, k])
             heights = counts[some, k] / (np.diff(ends) * counts[:, k].sum())
-            axes.stairs(heights, ends, color=color, fill=len(drawn.indices) == 1, label=drawn.labels[k])
+            axes.stairs(heights, ends, color=color, fill=len(drawn.indices) == 1, label=drawn.symbol(k))
     axes.set_xscale("log" if choice.is_log("x", False) else "linear")
     axes.set_yscale("log" if choice.is_log("y", False) else "linear")
     ending = next((end for end in ONCE if row is None and drawn.name.endswith(end)), "")

@@ -125,7 +125,7 @@ def draw_spread(axes: Axes, values: Array, drawn: Drawn, choice: Choice) -> None
     edges, log, more = make_bins(values, choice)
     style: Any = "stepfilled" if len(drawn.indices) == 1 else "step"
     for k, color in enumerate(colors_of(drawn) if len(edges) else ()):
-        axes.hist(values[np.isfinite(values[:, k]), k], edges.tolist(), histtype=style, color=color, label=drawn.labels[k])
+        axes.hist(values[np.isfinite(values[:, k]), k], edges.tolist(), histtype=style, color=color, label=drawn.symbol(k))
     axes.set_xscale("log" if log else "linear")
     if choice.is_log("y", False):
         axes.set_yscale("log")

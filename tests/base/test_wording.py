@@ -56,7 +56,7 @@ def written_by_hand(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 # what is always more than one, or no count: {file: the values}
 PLURAL: dict[str, set[str]] = {
-    "output.py": {"{stats['steps_per_second']:.4g} iterations a second"},  # a rate
+    "output.py": {"{thousands(stats['steps_per_second'])} iterations a second"},  # a rate
     "linearization.py": {"{n} states is neither sparse nor small blocks plus few sums, and "},  # above MOST_DENSE
     "panels.py": {"{thousands(n)} components"},  # of a picture that has no room for them
     "bind.py": {"{entries:.3g} entries ("},  # too many for any memory
