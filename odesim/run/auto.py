@@ -60,6 +60,8 @@ REAL = 0.9
 
 Diffusion has .999, also with advection; advection alone 0, eigenvalues -1 +- 10 i .1, growth -.999. A wrong yes costs a trial.
 """
+SETTLED = 1e-3
+"""Two power iterations that agree so far are the last. Few rates far apart need four, an iteration as long as ten steps; a grid all."""
 STEPS = {STIFF: (10.0, 1 / 5), STAGES: (8.0, 1 / 2)}
 """(c, p): a run takes some c rtol^-p steps. On eight systems in the plane rkc took 1.7 to 14 rtol^-1/2."""
 LEAST = 5
@@ -75,7 +77,7 @@ SHARE = 1.0
 MUCH, HALF = 64.0, 0.5
 """The most that a compiled stiff run may cost, in units of the explicit run so far, and of the rest that it is expected to need."""
 FAR = 64
-"""The rest of an explicit run, in units of the run so far, beside which a turn of the stiff one costs little."""
+"""The rest of an explicit run, in units of a turn of the stiff one, beside which the turn costs little."""
 LATER = 8
 """A stiff run that is behind has its next turn when this is so many times as long as all before it."""
 NEARLY = 4
@@ -120,7 +122,8 @@ def explicit_name(rtol: float, step: float | None, *, between: bool) -> str:
 
 def looks_between(problem: Problem, save: Array | None) -> bool:
     """Whether states or events between the steps are requested."""
-    inside = save is not None and bool(np.any((save > problem.t0) & (save < problem.t1)))
+    # they increase within the span: of three the second is inside
+    inside = save is not None and any(problem.t0 < t < problem.t1 for t in save[:2].tolist())
     return inside or any(event.guard is None for event in problem.events)
 
 
@@ -177,7 +180,7 @@ class Rival:
             return None
         has_turn = not rival.goes_on or budget > rival.tried  # an advance of no steps would say that its last steps had length 0
         ended = rival.advance(allowed if hopeless else budget) if hopeless or has_turn else False
-        while not ended and (hopeless or self._is_ahead(run)):
+        while not ended and (hopeless or self._is_ahead(run) or (rival.goes_on and left > FAR * self._share() * rival.tried)):
             ended = rival.advance(max(2 * rival.tried, self._budget(EIGHTH * left, left)) if rival.goes_on else math.inf)
         if not ended:
             its = f"{self._name} came to t = {rival.t:.4g} in {counted(rival.tried if rival.goes_on else budget, 'step')}"
@@ -295,26 +298,28 @@ def held(problem: Problem, run: ExplicitRun) -> tuple[float, bool]:
 
 
 def spectral_radius(rhs: Callable[[float, Array, Array], None], t: float, y: Array, least: float | Array) -> tuple[float, bool]:
-    """The largest |eigenvalue| of df/dy at y (n,), by MANY power iterations on differences of rhs; components count from least up.
+    """The largest |eigenvalue| of df/dy at y (n,), by up to MANY power iterations on differences of rhs; components count from least up.
 
     And whether it is real and negative, as far as the last direction and what df/dy makes of it show.
     """
     dtype, n = y.dtype, len(y)
-    units = np.maximum(np.abs(y.astype(np.float64)), least)
+    units = np.maximum(np.abs(y), least, dtype=np.float64)
     small = math.sqrt(np.finfo(dtype).eps)
     base, out = np.empty_like(y), np.empty_like(y)
     rhs(t, y, base)
     way = small * units * np.cos(1.0 + 2.4 * np.arange(n) ** 2)  # as control.slant
     radius, cosine = 0.0, 0.0
     for _ in range(MANY):
-        moved = (y + way).astype(dtype)
+        moved = (y + way).astype(dtype, copy=False)
         size = (moved - y) / units
         rhs(t, moved, out)
-        change = (out - base).astype(np.float64)
+        change = (out - base).astype(np.float64, copy=False)
         grown = change / units
         before, after = math.sqrt(size @ size), math.sqrt(grown @ grown)
         if not (math.isfinite(after) and after > 0 and before > 0):
             break
-        radius, cosine = after / before, float(size @ grown) / (after * before)
+        last, radius, cosine = radius, after / before, float(size @ grown) / (after * before)
+        if abs(radius - last) <= SETTLED * radius:
+            break
         way = change * (small * math.sqrt(n) / after)
     return radius, cosine <= -REAL

@@ -21,7 +21,7 @@ from odesim.ir.lowering import default_sizes
 from odesim.stepper.callback import callback_system
 from odesim.stepper.laws import Laws, LawSpec
 from odesim.stepper.methods import METHODS
-from odesim.stepper.problem import CompiledSlopes, Costs, Derivatives, EventSpec, Guarded, Problem, StiffRun
+from odesim.stepper.problem import CompiledSlopes, Costs, EventSpec, Guarded, Problem, StiffRun
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.stepper.tableau import step_cost
 from odesim.symbolic.parts import free_in_order, key_indices
@@ -128,8 +128,12 @@ def make_problem(compiled: CompiledRHS, numbers: Numbers, *, laws: bool = True, 
     events, law_specs = specs_of(compiled, numbers.sizes)
     y0 = rhs.layout.join(numbers.initial, compiled.dtype)
 
-    def linear() -> Derivatives:
-        return compiled.linear.bind(numbers.sizes, numbers.params, rhs.layout)
+    bound: list[BoundLinear] = []
+
+    def linear() -> "BoundLinear":
+        if not bound:  # bound once: what auto asks for its cost, the run then has
+            bound.append(compiled.linear.bind(numbers.sizes, numbers.params, rhs.layout))
+        return bound[0]
 
     watched = make_laws(compiled, numbers, rhs, law_specs) if laws and law_specs else None
     if on.gpu:  # where no Jacobian is computed
@@ -141,18 +145,19 @@ def make_problem(compiled: CompiledRHS, numbers: Numbers, *, laws: bool = True, 
         return LaneRun(compiled, numbers, *arguments, **options)
 
     lanes = alone if set(STIFF) <= set(on.uses[RUN].strict) else None
-    slopes = partial(compiled_slopes, compiled, numbers, rhs.layout) if on.compiles else lambda: None
-    products = partial(products_of, compiled, numbers, rhs.layout)
+    slopes = partial(compiled_slopes, compiled, linear) if on.compiles else lambda: None
+    products = partial(products_of, compiled, linear)
     costs, clocked = make_costs(compiled, numbers.sizes, linear), system.growth is not None
     return Problem(rhs, y0, numbers.t0, numbers.t1, events, system.name, linear, slopes, products, costs, lanes, watched, clocked)
 
 
-def compiled_slopes(compiled: CompiledRHS, numbers: Numbers, layout: Layout) -> CompiledSlopes | None:
+def compiled_slopes(compiled: CompiledRHS, linear: Callable[[], "BoundLinear"]) -> CompiledSlopes | None:
     """The derivatives of a right-hand side with numbers as compiled code; None where another form of the Jacobian is better."""
-    chain = compiled.linear.bind(numbers.sizes, numbers.params, layout).eliminated
+    derivatives = linear()
+    chain = derivatives.eliminated
     if chain is None:
         return None
-    bound = {values.stem: values.bind(numbers.sizes, numbers.params, layout) for values in compiled.slopes}
+    bound = {values.stem: values.bind(derivatives.sizes, derivatives.params, derivatives.layout) for values in compiled.slopes}
     try:
         _ = [values.compiled.text for values in bound.values()]
     except CodegenError:  # a derivative that numpy alone computes
@@ -160,15 +165,15 @@ def compiled_slopes(compiled: CompiledRHS, numbers: Numbers, layout: Layout) -> 
     return CompiledSlopes(chain.entries, bound.get("slopes"), bound.get("time_slopes"))
 
 
-def products_of(compiled: CompiledRHS, numbers: Numbers, layout: Layout) -> "BoundProducts | None":
+def products_of(compiled: CompiledRHS, linear: Callable[[], "BoundLinear"]) -> "BoundProducts | None":
     """The derivatives of a right-hand side with numbers as products; None where a matrix is cheaper."""
-    bound = compiled.linear.bind(numbers.sizes, numbers.params, layout)
+    bound = linear()
     stages = max(m.stages for m in ROSENBROCK.values())
     if product_cost(compiled, bound, stages, 0.0) is None:
         return None
     from odesim.targets.products import BoundProducts
 
-    return BoundProducts(bound, compiled.products.bind(numbers.sizes, numbers.params, Layout((), ())))
+    return BoundProducts(bound, compiled.products.bind(bound.sizes, bound.params, Layout((), ())))
 
 
 def product_cost(compiled: CompiledRHS, bound: "BoundLinear", stages: int, right: float) -> float | None:
@@ -362,6 +367,7 @@ def specs_of(compiled: CompiledRHS, sizes: Mapping[str, int]) -> tuple[tuple[Eve
 
 # Costs of right-hand sides and steps, from counted operations. `auto` compares methods by them.
 
+_COSTS: Memo[dict[Any, float]] = Memo()
 LANE = 6.0
 """Cost of a Rosenbrock step in lanes, in steps of tsit5, without the elimination of a dense Jacobian."""
 
@@ -371,12 +377,16 @@ def make_costs(compiled: CompiledRHS, sizes: Mapping[str, int], linear: Callable
 
     linear(): the derivatives of the right-hand side.
     """
-    known: dict[Any, float] = {}
+    known: dict[Any, float] | None = None
 
-    def once(what: Callable[..., float], *of: int) -> float:  # four of functools' caches, which most runs never ask, take 9 microseconds
-        if (what, *of) not in known:
-            known[what, *of] = what(*of)
-        return known[what, *of]
+    def once(what: Callable[..., float], *of: int) -> float:
+        nonlocal known
+        if known is None:  # where whole numbers are parameters the pattern of the Jacobian differs, and with it the cost of a step
+            whole = any(p.integer for p in compiled.system.params)
+            known = {} if whole else _COSTS((IdentityKey(compiled), *sizes.items()), dict)
+        if (what.__name__, *of) not in known:
+            known[what.__name__, *of] = what(*of)
+        return known[what.__name__, *of]
 
     def right() -> float:
         return counts.right_side_cost(compiled.program, sizes, compiled.backend)

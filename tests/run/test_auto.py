@@ -9,6 +9,7 @@ import pytest
 from sympy import Interval, Piecewise, cos, exp, oo, pi, sqrt, symbols
 
 import odesim
+from odesim.ir import sizes as counts
 from odesim.run.auto import PILOT, explicit_name, held, spectral_radius
 from odesim.run.integrate import integrate_problem
 from odesim.stepper.codes import Status
@@ -20,6 +21,7 @@ from odesim.stepper.tableau import stable_up_to
 from odesim.symbolic import Event, IndexedBase, Param, Source, System, index, sizes, time
 from tests.support.problems import problem
 from tests.support.stiff_problems import logistic, robertson, stiff, van_der_pol
+from tests.support.stiff_set import SET
 
 COSTS = Costs(lambda: 500.0, lambda: 0.0, lambda stages: 2e4)  # of a compiled right-hand side, and of a stiff step in lanes
 
@@ -238,14 +240,39 @@ def test_explicit_by_tolerance(rtol: float, step: float | None, end: str, betwee
 
 
 def test_spectral_radius() -> None:
-    """Of a matrix with known eigenvalues, to the few per cent of twelve power iterations."""
+    """Of a matrix with known eigenvalues, to the few per cent of twelve power iterations; five where one is far from the rest."""
     Q = np.linalg.qr(np.random.default_rng(0).normal(size=(6, 6)))[0]
-    A = Q @ np.diag([-3000.0, -40.0, -7.0, -1.0, 2.0, 0.5]) @ Q.T
+    for second, most in ((-40.0, 5), (-1500.0, 12)):
+        A = Q @ np.diag([-3000.0, second, -7.0, -1.0, 2.0, 0.5]) @ Q.T
+        calls: list[float] = []
 
-    def rhs(t: float, y: Any, out: Any) -> None:
-        out[:] = A @ y
+        def rhs(t: float, y: Any, out: Any, A: Any = A, calls: list[float] = calls) -> None:
+            calls.append(t)
+            out[:] = A @ y
 
-    assert spectral_radius(rhs, 0.0, np.linspace(1, 2, 6), 1e-3)[0] == pytest.approx(3000, rel=0.05)
+        radius, real = spectral_radius(rhs, 0.0, np.linspace(1, 2, 6), 1e-3)
+        assert radius == pytest.approx(3000, rel=0.05) and real and len(calls) <= 1 + most
+
+
+def test_costs_are_counted_once_a_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a stiff step costs follows from the symbols and the sizes: a second run with other parameters does not count again."""
+    system, counted = replace(late("never"), name="counted_once", equations={y: -rate * (y - cos(time)), z: -z}), []
+
+    def cost(*of: Any) -> float:
+        counted.append(of)
+        return 500.0
+
+    monkeypatch.setattr(counts, "eliminated_step_cost", cost)
+    for k in (1e4, 2e4):
+        assert odesim.integrate(system, params={"rate": k}).method == "rodas5p"
+    assert len(counted) == 1
+
+
+def test_a_long_rest_is_decided_in_the_first_trial() -> None:
+    """HIRES: tsit5 would need 15,000 steps; beside these another turn of rodas5p, which is still behind, is cheap. It ends the run."""
+    run = odesim.integrate(SET["hires"].system, rtol=1e-6, atol=1e-10)
+    pilot = PILOT * METHODS["tsit5"].last + 2
+    assert run.method == "rodas5p" and f"with {pilot} right-hand sides and would need" in run.attrs["auto"]
 
 
 @pytest.mark.parametrize("method", ["tsit5", "vern7", "dop853"])
