@@ -1,6 +1,6 @@
 """Attention selects tokens as a hard-margin separator does: direction, norm and attention over ten decades of time.
 
-Stands beside the theorems of tarzanagh2023maxmargin, li2024mechanics and sheen2024implicit, gradient flows in the clock ln(1 + t). a,
+Stands beside the theorems of tarzanagh2023maxmargin, li2024mechanics and sheen2024implicit, gradient flows in the time ln(1 + t). a,
 a trained query: |p| (line), with the slope of the separator's norm (dotted), and 1 - cosine with the separator; b, next tokens: logits of
 two labels, 2/3 and 1/3, which stay ln 2 apart, and of a word that is no label. Dots: trained, a by gradient descent of rate 1, b by SGD on
 labels in batches of 64. c, norms at margin 1 of W and of K Q^T, over their least

@@ -1,4 +1,7 @@
-"""A line of code is an element of its own, so that what goes on below in a narrow window is indented (`.line` of odesim.css)."""
+"""A line of code is an element of its own, so that what goes on below in a narrow window is indented (`.line` of odesim.css).
+
+Nor does a line end inside a word such as `--plot` or `docs/index`: nothing breaks after a `.joint`.
+"""
 
 import re
 from collections.abc import Iterator
@@ -20,8 +23,10 @@ class LineFormatter(HtmlFormatter):  # type: ignore[type-arg]
 
 def spanned(line: str) -> str:
     """A line of html in its span, which knows by how much the code is indented."""
-    text = re.sub("<[^>]+>", "", line.rstrip("\n"))
-    return f'<span class="line" style="--in: {len(text) - len(text.lstrip())}ch">{line.rstrip(chr(10))}</span>\n'
+    line = line.rstrip("\n")
+    text = re.sub("<[^>]+>", "", line)
+    words = re.sub(r"(<[^>]+>)|([-/.=,:])(?!\s)", lambda m: m[1] or f'<span class="joint">{m[2]}</span>', line)
+    return f'<span class="line" style="--in: {len(text) - len(text.lstrip())}ch">{words}</span>\n'
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -61,7 +61,7 @@ SYSTEM = System(
     time="time of gradient flow",
     observables={"entropy": spread},
     invariants=(
-        Invariant("clock", erf(v[l] / sqrt(2)) - sqrt(2 / pi) * Delta[l] * time, "constant"),
+        Invariant("erf grows with t", erf(v[l] / sqrt(2)) - sqrt(2 / pi) * Delta[l] * time, "constant"),
         # other starts may put a salient component behind one that is not: it overtakes, and the entropy rises on the way
         Invariant("entropy falls", spread, "nonincreasing", when=And(Eq(v[l] ** 2, v[0] ** 2), v[l] * Delta[l] >= 0)),
     ),

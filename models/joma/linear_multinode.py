@@ -84,7 +84,7 @@ SYSTEM = System(
     time="time of gradient flow",
     observables={"stable_rank_V": stable_rank_V, "stable_rank_dV": stable_rank_dV, "entropy": spread},
     invariants=(
-        Invariant("clock", erf(sqrt(z)) - sqrt(2 / pi) * length * time, "constant", when=Eq(V[l, k], 0)),
+        Invariant("erf grows with t", erf(sqrt(z)) - sqrt(2 / pi) * length * time, "constant", when=Eq(V[l, k], 0)),
         Invariant("rows stay parallel to Delta", V[l, k] * Delta[l, 0] - V[l, 0] * Delta[l, k], "constant"),
         Invariant("entropy falls", spread, "nonincreasing", when=Eq(V[l, k], 0)),
     ),

@@ -33,4 +33,4 @@ def mean_loss(logit: Any) -> Any:
 
 LACK = Param(lack, first_is_best, Interval(0, oo), "by how much a token's score is below the best of its sequence")
 BEST = Param(best, 1.0, Interval(-oo, oo), "score of the best token, label included")
-CLOCK = "ln(1 + t), t = steps times learning rate"
+TIME = "log of 1 + steps times learning rate"

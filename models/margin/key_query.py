@@ -9,7 +9,7 @@ Assumed: as margin.prompt; K and Q are square at the start, multiples of the ide
 from sympy import Interval, KroneckerDelta, Sum, exp, oo, symbols
 
 from odesim.models.margin._sequences import AXES, PARAMS, SIZES, X, a, b, c, d, e, z
-from odesim.models.margin._softmax import CLOCK, attention, i, l, mean_loss
+from odesim.models.margin._softmax import TIME, attention, i, l, mean_loss
 from odesim.symbolic import Attention, IndexedBase, Invariant, Lines, Matrix, Param, Source, System, gradient_flow, over, time
 
 K, Q, size = IndexedBase("K", shape=(d, d)), IndexedBase("Q", shape=(d, d)), symbols("size", real=True)
@@ -19,14 +19,14 @@ loss = mean_loss(logit)
 
 SYSTEM = System(
     name="margin.key_query",
-    source=Source("sheen2024implicit", "abstract", "with the logistic loss, in the clock ln(1 + t)"),
+    source=Source("sheen2024implicit", "abstract", "with the logistic loss, in the time ln(1 + t)"),
     axes=AXES,
     equations=gradient_flow(loss, {K[a, c]: exp(time), Q[b, c]: exp(time)}),
     params=(*PARAMS, Param(size, 1.0, Interval(-oo, oo), "K and Q at the start, over the identity")),
     initial={K[a, c]: size * KroneckerDelta(a, c), Q[b, c]: size * KroneckerDelta(b, c)},
     sizes=SIZES,
     span=(0.0, 14.0),
-    time=CLOCK,
+    time=TIME,
     observables={"loss": loss, "attention": attention(logit), "product": product},
     views=(Lines("loss"), Attention("attention"), Matrix("product")),
     invariants=(

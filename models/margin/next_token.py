@@ -2,7 +2,7 @@
 
 w (K,) are the logits of the query's column, m counts the words in its context, y how often each is the label; the prediction is
 p = m exp(w) / sum m exp(w), and w' = y - p. Among labels w_j - w_k goes to ln(y_j/m_j) - ln(y_k/m_k), the soft part; against the others it
-grows as ln t, the hard part, along the solution of a hard-margin problem. The clock is ln(1 + t).
+grows as ln t, the hard part, along the solution of a hard-margin problem. The time is ln(1 + t).
 
 Assumed: the labels of the query's contexts form one strongly connected component, and all other words are below it.
 """
@@ -13,7 +13,7 @@ import numpy as np
 from scipy.optimize import brentq
 from sympy import Interval, Sum, exp, log, oo
 
-from odesim.models.margin._softmax import CLOCK
+from odesim.models.margin._softmax import TIME
 from odesim.symbolic import (
     ClosedForm,
     Constraint,
@@ -56,7 +56,7 @@ loss = logsumexp(w[j], (j, K), weight=m[j]) - over(Sum, y[k] * (w[k] + log(m[k])
 
 SYSTEM = System(
     name="margin.next_token",
-    source=Source("li2024mechanics", "Section 3", "one query word, in the clock ln(1 + t)"),
+    source=Source("li2024mechanics", "Section 3", "one query word, in the time ln(1 + t)"),
     axes={j: K, k: K},
     equations=gradient_flow(loss, {w[j]: exp(time)}),
     params=(
@@ -66,7 +66,7 @@ SYSTEM = System(
     initial={w[j]: 0.0},
     sizes={K: 3},
     span=(0.0, 10.0),
-    time=CLOCK,
+    time=TIME,
     observables={"loss": loss, "excess": loss + over(Sum, xlogy(y[k], y[k]), (k, K)), "probability": p},
     constraints=(Constraint("labels", over(Sum, y[k], (k, K)) - 1, "==0", 1e-12),),
     invariants=(Invariant("sum of logits", over(Sum, w[k], (k, K)), "constant"), Invariant("loss falls", loss, "nonincreasing")),

@@ -1,4 +1,4 @@
-"""Attention with a trained query p: gradient flow in the clock ln(1 + t), towards the hard-margin separator of the best tokens.
+"""Attention with a trained query p: gradient flow in the time ln(1 + t), towards the hard-margin separator of the best tokens.
 
 Scores of tokens are given, and attention X p learns to select: p/|p| comes to the solution of min |p|^2 under (x_best - x_t).p >= 1, and
 |p| grows as ln t, by that minimal norm. All that is slow: so the time here is ln(1 + t), up to t = 10^12 within 28.
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sympy import Interval, Sum, exp, oo, sqrt
 
-from odesim.models.margin._softmax import BEST, CLOCK, LACK, N, T, attention, i, l, mean_loss
+from odesim.models.margin._softmax import BEST, LACK, TIME, N, T, attention, i, l, mean_loss
 from odesim.symbolic import Attention, IndexedBase, Invariant, Lines, Param, Source, System, gradient_flow, index, over, sizes, time
 
 m, n = index("m n")
@@ -29,14 +29,14 @@ loss = mean_loss(logit)
 
 SYSTEM = System(
     name="margin.prompt",
-    source=Source("tarzanagh2023maxmargin", "Section 2", "in the clock ln(1 + t)"),
+    source=Source("tarzanagh2023maxmargin", "Section 2", "in the time ln(1 + t)"),
     axes={i: N, l: T, m: M, n: M},
     equations=gradient_flow(loss, {p[m]: exp(time)}),
     params=(Param(X, tokens, Interval(-oo, oo), "tokens of each sequence"), LACK, BEST),
     initial={p[m]: 0.0},
     sizes={N: 4, T: 5, M: 20},
     span=(0.0, 14.0),
-    time=CLOCK,
+    time=TIME,
     observables={"loss": loss, "attention": attention(logit), "norm": sqrt(over(Sum, p[n] ** 2, (n, M)))},
     views=(Lines("loss"), Attention("attention")),
     invariants=(Invariant("loss falls", loss, "nonincreasing"),),

@@ -80,7 +80,7 @@ class CommandGroup(click.Group):
         warnings.showwarning = show_warning
 
         def run() -> int:
-            with self.make_context(prog_name, words) as ctx:
+            with self.make_context(prog_name, [*words], obj=words) as ctx:  # parsing empties the list
                 return int(self.invoke(ctx) or 0)
 
         sys.exit(release(exit_code(run)))

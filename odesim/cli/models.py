@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from odesim.base.errors import ModelError, no_such
+from odesim.base.errors import ModelError, nearest, shorten
 from odesim.cli.options import ModelKind
 from odesim.cli.tables import WIDTH, echo, number_text, shape_text, table, wrap_formula, wrap_paragraph
 
@@ -19,32 +19,49 @@ if TYPE_CHECKING:
 
 
 @click.command("list", short_help="List the models and the tasks.")
-@click.argument("name", metavar="[FAMILY|TEXT]", required=False)
+@click.argument("text", metavar="[FAMILY|TEXT]", required=False)
 @click.option("--tasks", "of_tasks", is_flag=True, help="Describe the tasks of `odesim train`.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list with one object per model: name, summary.")
-def list_command(name: str | None, of_tasks: bool, as_json: bool) -> None:
-    """List the models by family, those of other installed packages too; with a FAMILY, or any TEXT of names, describe these."""
+def list_command(text: str | None, of_tasks: bool, as_json: bool) -> None:
+    """List the models by family, those of other installed packages too; with a FAMILY, or any TEXT, describe those that it is about.
+
+    TEXT is sought in names, summaries and model files: sphere, Adam, loss.
+    """
     from odesim.inputs.registry import list_models, summary
 
     if of_tasks:
-        if name is not None or as_json:
+        if text is not None or as_json:
             raise click.UsageError("--tasks stands alone")
         from odesim.cli.lab import lab_commands
 
         return echo(described(lab_commands().task_docs()))
-    models = list_models()
-    if name is not None:
-        models = [model for model in models if name in model]
-        if not models:
-            raise ModelError(
-                no_such("model or family with", name, {word for model in list_models() for word in model.split(".")}, lister="odesim list")
-            )
+    if text is None and not as_json:
+        return echo(families_text(list_models()))
+    rows, others = about(text or "")
     if as_json:
-        echo(json.dumps([{"name": model, "summary": summary(model)} for model in models]))
-    elif name is not None:
-        echo(described((model, summary(model)) for model in models))
-    else:
-        echo(families_text(models))
+        return echo(json.dumps([{"name": model, "summary": summary(model)} for model in sorted([*dict(rows), *others])]))
+    echo(described(rows))
+    if others:
+        echo(("\nalso in the files of\n" if rows else "") + wrap_paragraph(", ".join(others), "  "))
+
+
+def about(text: str) -> tuple[list[tuple[str, str]], list[str]]:
+    """(name, summary) of models with text in their names, else of those with such a word in the summary; names of others by their files.
+
+    Raises ModelError where there is none.
+    """
+    from odesim.inputs.registry import list_models, source_text, summary
+
+    word = re.compile(rf"\b{re.escape(text)}", re.IGNORECASE)
+    summaries = {model: summary(model) for model in list_models()}
+    rows = {model: line for model, line in summaries.items() if text.lower() in model}
+    rows = rows or {model: line for model, line in summaries.items() if word.search(line)}
+    others = [model for model, line in summaries.items() if model not in rows and word.search(f"{line}\n{source_text(model)}")]
+    if not rows and not others:
+        parts = {part for model in summaries for part in model.split(".")}
+        hint = nearest(text, parts) or "; `odesim list` names all"
+        raise ModelError(f"no model has {shorten(text, 60)!r} in its name, its summary or its file{hint}")
+    return list(rows.items()), others
 
 
 def described(rows: Iterable[tuple[str, str]]) -> str:
@@ -174,7 +191,7 @@ def sections(described: dict[str, Any], system: "System") -> Iterator[str]:
     yield from titled("constraints", (wrap_formula(f"{c['name']}: {c['expression']}") for c in described["constraints"]))
     yield from titled("invariants", map(invariant_text, described["invariants"]))
     yield from titled("events", map(event_text, described["events"]))
-    yield from titled("growth, of the rescaled clock", [wrap_formula(described["growth"])] if described["growth"] else [])
+    yield from titled("growth, of --clock rescaled", [wrap_formula(described["growth"])] if described["growth"] else [])
     yield from titled("closed forms", (wrap_formula(f"{c['name']}, {c['kind']}, {c['where']}") for c in described["closed_forms"]))
 
 
@@ -244,7 +261,7 @@ def default_text(value: Any) -> str:
 
 
 TEMPLATE = '''\
-"""{name}: gradient flow of linear units; the weights relax to the targets at one rate.
+"""Gradient flow of linear units: the weights relax to the targets at one rate.
 
 This file is code that runs when it is integrated:   odesim integrate {name}.py --plot {name}.png
 What it holds:                                       odesim show {name}.py

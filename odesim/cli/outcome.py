@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 import click
@@ -122,7 +122,8 @@ def usage_sentence(error: click.UsageError) -> str:
     if isinstance(error, click.NoSuchOption) and error.ctx:
         words = [name.removeprefix("--") for p in error.ctx.command.get_params(error.ctx) for name in p.opts]
         spelled = nearest(error.option_name.lstrip("-"), words).replace("'", "'--", 1)
-        hint = elsewhere(error.ctx.find_root(), error.option_name) or spelled or see
+        root = error.ctx.find_root()
+        hint = model_part(root.obj or [], error.option_name, words) or elsewhere(root, error.option_name) or spelled or see
         return f"no option {error.option_name!r} of {where}{hint}"
     if isinstance(error, click.MissingParameter) and error.param and error.ctx:
         option = f"{error.param.opts[0]} " if isinstance(error.param, click.Option) else ""
@@ -130,6 +131,31 @@ def usage_sentence(error: click.UsageError) -> str:
     if isinstance(error, click.BadParameter) and error.param:
         return f"{max(error.param.opts, key=len)}: {_start_small(error.message)}"
     return f"{_start_small(error.format_message())}{'' if 'choose from' in error.message else see}"
+
+
+def model_part(words: Sequence[str], option: str, known: Collection[str]) -> str:
+    """How a command with the options `known` gives a number of the model among its words: `--set beta=3`; empty for another option.
+
+    A model file is not executed: an option that is spelled like none of these may be a parameter of it.
+    """
+    from difflib import get_close_matches
+
+    from odesim.inputs.registry import is_path, list_models, load_model
+
+    name = option.removeprefix("--")
+    model = next((word for word in words[1:] if is_path(word) or word in list_models()), "")
+    if "set" not in known or not model or not name.isidentifier():
+        return ""
+    after = next(([*word.split("=", 1)[1:], *words[i + 1 : i + 2]] for i, word in enumerate(words) if word.split("=")[0] == option), [])
+    value = after[0] if after and not after[0].startswith("--") and ":" not in after[0] else "VALUE"
+    if is_path(model):
+        return "" if get_close_matches(name, known, cutoff=0.7) else f"; if it is a parameter of the model: --set {name}={value}"
+    system = load_model(model)
+    parts = (("set", "parameter", [p.name for p in system.params]), ("init", "state", system.states), ("size", "size", system.size_names))
+    for flag, kind, names in parts:
+        if name in names and flag in known:
+            return f"; it is a {kind} of {model}: --{flag} {name}={value}"
+    return ""
 
 
 def elsewhere(root: click.Context, option: str) -> str:

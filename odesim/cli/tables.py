@@ -95,26 +95,39 @@ class Progress:
     """Call it with the fraction done; used as a context, it wipes its line at the end, and says what compiling took if that was long."""
 
     def __init__(self, label: str, watched: bool | None = None) -> None:
-        from odesim.targets.native import BUILDS
-
-        self.builds, self.before = BUILDS, sum(BUILDS)
         label = escaped(label, "")
         self.label = label if len(label) <= 30 else f"...{label[-27:]}"
         self.watched = sys.stderr.isatty() if watched is None else watched
         self.start = time.monotonic()
         self.next = self.start + FIRST
         self.width = 0
+        self.line = self.covered = ""
+        self.compiled = 0.0  # s
 
     def __enter__(self) -> Self:
-        self._show(f"{self.label}: compiling")
+        from odesim.targets.native import WATCHERS
+
+        self._show(f"{self.label}: starting")
+        WATCHERS.append(self.built)
         return self
 
     def __exit__(self, *_: object) -> None:
+        from odesim.targets.native import WATCHERS
+
+        WATCHERS.remove(self.built)
         self._show("")
         if self.watched:
-            spent = sum(self.builds) - self.before
-            note = f"{self.label}: compiled in {spent:.0f} s, kept for later runs\n" if spent >= LONG else ""
+            note = f"{self.label}: compiled in {self.compiled:.0f} s, kept for later runs\n" if self.compiled >= LONG else ""
             print(f"\r{note}", end="", file=sys.stderr, flush=True)
+
+    def built(self, seconds: float | None) -> None:
+        """Says that machine code is built, from None to the seconds that it took: no other line comes before it is there."""
+        if seconds is None:
+            self.covered = self.line
+            self._show(f"{self.label}: compiling")
+        else:
+            self.compiled += seconds
+            self._show(self.covered)
 
     def __call__(self, fraction: float) -> None:
         """Shows the fraction (0 to 1) done, the time it took and about how long the rest takes."""
@@ -130,7 +143,7 @@ class Progress:
         """Writes the line over the last one."""
         if self.watched:
             print("\r" + line.ljust(self.width), end="", file=sys.stderr, flush=True)
-            self.width = max(self.width, len(line))
+            self.line, self.width = line, max(self.width, len(line))
 
 
 class Counter(Progress):
@@ -140,9 +153,6 @@ class Counter(Progress):
     """
 
     first, began = -1, 0.0
-
-    def __enter__(self) -> Self:
-        return self
 
     def count(self, done: int, total: int, state: Callable[[], str], unit: str = "") -> None:
         """Shows the line, ten times a second at most, with what state() says; unit: of what a rate is shown, else the time spent."""

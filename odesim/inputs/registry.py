@@ -134,16 +134,22 @@ def is_path(ref: str) -> bool:
 
 
 def summary(name: str, origin: Mapping[str, Any] = MappingProxyType({})) -> str:
-    """The first line of the file of a model or shipped family, which is read and not run; empty where it has none.
+    """The first line of source_text(name, origin), without its full stop; empty where it has none."""
+    import ast
+
+    with suppress(SyntaxError, ValueError):
+        return (ast.get_docstring(parse(source_text(name, origin))) or "").partition("\n")[0].rstrip(".")
+    return ""
+
+
+def source_text(name: str, origin: Mapping[str, Any] = MappingProxyType({})) -> str:
+    """The file of a model or shipped family, which is read and not run; empty where it cannot be.
 
     origin: as load_with_origin returns it, of a model file, which must still have its sha256.
     """
-    import ast
-
     if is_path(ref := origin.get("ref") or ""):
-        with suppress(ModelError, SyntaxError, ValueError):
-            text = "" if ref.endswith(".json") else _content(split_ref(ref)[0], origin.get("model_sha256") or "none")[0].decode()
-            return first_line(ast.get_docstring(parse(text)))
+        with suppress(ModelError, ValueError):
+            return "" if ref.endswith(".json") else _content(split_ref(ref)[0], origin.get("model_sha256") or "none")[0].decode()
         return ""
     spec = None
     with suppress(ImportError, ValueError):
@@ -153,16 +159,9 @@ def summary(name: str, origin: Mapping[str, Any] = MappingProxyType({})) -> str:
         spec = find_spec(first)
         for part in parts if spec else ():  # find_spec would run the package
             spec = spec and PathFinder.find_spec(f"{spec.name}.{part}", spec.submodule_search_locations or [])
-    try:
-        text = Path(spec.origin).read_text(encoding="utf-8") if spec and spec.origin else ""
-        return first_line(ast.get_docstring(parse(text)))
-    except (OSError, SyntaxError, ValueError):
-        return ""
-
-
-def first_line(docstring: str | None) -> str:
-    """The first line of a docstring without its full stop."""
-    return (docstring or "").partition("\n")[0].rstrip(".")
+    with suppress(OSError, ValueError):
+        return Path(spec.origin).read_text(encoding="utf-8") if spec and spec.origin else ""
+    return ""
 
 
 def _shipped_names() -> list[str]:

@@ -80,11 +80,11 @@ class Choice:
         return list(dict.fromkeys(self.var)) or fitting or list(shapes)
 
     def page(self, names: Sequence[str], most: int) -> tuple[list[str], list[str]]:
-        """(names on the page, a note on the others, as a list): at most so many, unless all were chosen; losses and entropies first."""
+        """(names on the page, the others): at most so many on it, unless all were chosen; losses and entropies first."""
         # a loss says most in one curve; what was named keeps its order
         names = names if self.var else sorted(names, key=lambda name: ("loss" not in name, "entropy" not in name))
         most = len(names) if self.all else most
-        return list(names[:most]), [f"not shown: {', '.join(names[most:])}"] * (len(names) > most)
+        return list(names[:most]), list(names[most:])
 
     def component(self, name: str, shape: Sequence[int]) -> tuple[int, ...] | None:
         """The index to draw of an array of this shape, None where none was chosen. Raises ParamError."""

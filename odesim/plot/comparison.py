@@ -17,7 +17,7 @@ from matplotlib.transforms import ScaledTranslation
 from odesim.base.arrays import Array
 from odesim.base.errors import counted
 from odesim.plot.choice import several_panels
-from odesim.plot.labels import EndLabels, end_labels, symbol
+from odesim.plot.labels import EndLabels, end_labels, not_shown, symbol
 from odesim.plot.layout import LOW, ROW, add_panels, finish, space_ticks
 from odesim.plot.panels import set_loss_scale, set_value_scale
 from odesim.plot.scales import TimeAxis, make_time_axis
@@ -232,7 +232,7 @@ def title_of(comparison: Comparison) -> str:
 def notes_of(comparison: Comparison, left_out: list[str]) -> list[str]:
     """The comparison's own notes, and which observables are not drawn."""
     notes = [note.partition(";")[0].partition(" (step")[0] for note in comparison.notes]  # the rest is said elsewhere
-    return [literal(note) for note in notes + [f"not shown: {', '.join(left_out)}"] * bool(left_out)]
+    return [*map(literal, notes), *not_shown(left_out)]
 
 
 def legend_of(comparison: Comparison) -> list[Artist]:

@@ -26,7 +26,7 @@ from odesim.plot.ensemble_panels import (
     member_floor,
     set_panel_note,
 )
-from odesim.plot.labels import EndLabels, end_labels, symbol
+from odesim.plot.labels import EndLabels, end_labels, not_shown, symbol
 from odesim.plot.layout import finish, panels_and_tables, share_axes
 from odesim.plot.members import (
     MEMBER,
@@ -107,7 +107,7 @@ def figure_of_ensemble(run: "xarray.Dataset", choice: Choice | None = None, ax: 
         else:
             axes, labels, notes = draw_histograms(run, drawn, row, choice, ax)
         title = title_of(run, None if bands else row)
-        return finish(axes, labels, (title, [*dict.fromkeys(notes), *hidden], ()), ax=ax, time_axis=time_axis)
+        return finish(axes, labels, (title, [*dict.fromkeys(notes), *not_shown(hidden)], ()), ax=ax, time_axis=time_axis)
 
 
 def chosen_names(run: "xarray.Dataset", choice: Choice) -> list[str]:
@@ -289,7 +289,7 @@ def figure_of_statistics(data: "xarray.Dataset", choice: Choice | None = None, a
             notes += more
         notes = [meaning(kinds)] * bool(fans) + notes
         notes += [literal(f"ended early: {early}") for early in ended_early(data)]
-        notes += hidden
+        notes += not_shown(hidden)
         when = f", t = {data[TIME].values[choice.row(data[TIME].values)]:.6g}" * (at and any(d.name not in once for d in drawn))
         title = literal(f"{data.attrs['model']}, {counted(int(data.attrs['members']), 'member')}{when}")
         header, beside = (title, [*dict.fromkeys(notes)], ()), [panel for panel in axes if panel not in fans]

@@ -3,6 +3,7 @@
 It shows the quantities of the still picture. plotly is the extra `odesim[html]`, and is imported when a page is made.
 """
 
+import re
 from collections.abc import Set as AbstractSet
 from html import escape
 from json import dumps
@@ -17,7 +18,7 @@ from odesim.plot.between import with_between, with_times
 from odesim.plot.choice import Choice
 from odesim.plot.files import MARKS, PAGE, Page
 from odesim.plot.html_figure import words_of
-from odesim.plot.labels import symbol
+from odesim.plot.labels import not_shown, symbol
 from odesim.plot.panels import MAP, MAX_MARKS, RASTER, Quantity, spread_indices
 from odesim.plot.scales import TimeAxis, color_scale, make_time_axis
 from odesim.plot.solution import COLORS, GREY, choose_quantities, refuse_scales, with_rasters
@@ -120,7 +121,7 @@ def make_figure(solution: "Solution", choice: Choice) -> Any:
             figure.update_xaxes(title_text=escape(label), **place)
     figure.update_xaxes(type="log" if time_axis.log else "linear", showticklabels=True)
     end = f": {solution.status} at t = {float(solution.t[-1]):.6g}" * (solution.status not in ("ok", "event"))
-    more = [f"not shown: {', '.join(q.name for q in hidden)}"] * bool(hidden)
+    more = [re.sub("<[^>]*>", "", words_of(note)) for note in not_shown([q.name for q in hidden])]  # notes are escaped
     about = summary(str(solution.model), solution.attrs).replace("`", "")
     words = {"title": f"{solution.model}{end}", "notes": [*[about] * bool(about), *more, *notes]}
     figure.update_layout(template="plotly_white", font_family="DejaVu Sans, sans-serif", meta=words, margin={"l": 60, "r": 20, "b": 20})

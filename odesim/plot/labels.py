@@ -41,6 +41,7 @@ DERIVATIVE = re.compile(rf"d(\w+)_d({LETTER}(?:[0-9]+|_[A-Za-z0-9]+)?_?(?:_start
 PAUSE = re.compile("([,:;] )")
 TOGETHER = 58  # letters of two notes or more in one line
 MARKUP = re.compile(r"\\[a-z]+|[${}_^\\]")
+LONG = 60  # letters of a name in a note
 LETTERS = 80  # of a line: more do not fit across 80 mm
 SPACING = 1.3  # of lines, in heights of the type
 EDGE, BETWEEN, MARGIN = 0.6, 1.0, 1.5  # mm above the title, between the parts, and beside the legend
@@ -70,6 +71,11 @@ def symbol(name: str, index: Sequence[str] = (), *, most: int = 13) -> str:
     if not index or not all(indices):
         return f"${letters}$" + literal(words)
     return f"${with_indices(letters, indices)}$"
+
+
+def not_shown(names: Sequence[str]) -> list[str]:
+    """The note, if any, on quantities that have no panel: they are written as the labels of panels are."""
+    return [f"not shown: {', '.join(symbol(name, most=LONG) for name in names)}"] * bool(names)
 
 
 def derivative(above: str, below: str, index: Sequence[str]) -> str:

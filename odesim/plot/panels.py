@@ -12,7 +12,7 @@ from matplotlib.collections import LineCollection, QuadMesh
 
 from odesim.base.arrays import Array
 from odesim.plot.choice import Choice
-from odesim.plot.labels import EndLabels, end_labels, place_names, symbol
+from odesim.plot.labels import LONG, EndLabels, end_labels, place_names, symbol
 from odesim.plot.scales import ALIKE, TimeAxis, add_bar, by_root, cell_edges, color_scale, make_log
 from odesim.plot.style import CATEGORIES, DIVERGING, SMALL, few_log_ticks, few_ticks, literal, ordered_colors
 from odesim.stepper.occurrences import Events
@@ -28,7 +28,7 @@ COLUMNS = 500  # largest number of saved times in a map or bundle
 # lines of a bundle, more of which are one surface; those that are named, and how far apart these end: the room of their names beside a
 # panel of half of 80 mm
 FAINT, CHOSEN, APART = 300, 6, 0.06
-WIDE, LONG = 26, 60  # letters above a colour bar, and in a note
+WIDE = 26  # letters above a colour bar
 NAMED = 8  # largest number of rows of a map that have names
 MAX_MARKS = 12  # largest number of marks of one event
 MARKED = 20  # largest number of saved times marked by dots

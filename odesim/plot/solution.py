@@ -16,9 +16,9 @@ from odesim.base.errors import ParamError
 from odesim.inputs.registry import summary
 from odesim.plot.between import SIDE, is_near, with_between, with_times
 from odesim.plot.choice import Choice, several_panels
-from odesim.plot.labels import EndLabels, symbol
+from odesim.plot.labels import LONG, EndLabels, not_shown, symbol
 from odesim.plot.layout import ALONE, BAR, BESIDE, STACKED, STRIP, Cell, add_panels, cells_in_rows, finish, row_heights
-from odesim.plot.panels import EPS, LONG, MAX_MARKS, RASTER, SPECTRUM, Quantity, draw_quantity, jump_times, marks_of
+from odesim.plot.panels import EPS, MAX_MARKS, RASTER, SPECTRUM, Quantity, draw_quantity, jump_times, marks_of
 from odesim.plot.panels import FAINT as LINES_OF_BUNDLE
 from odesim.plot.scales import TimeAxis, make_time_axis, shade_below, time_text
 from odesim.plot.strips import draw_strip
@@ -80,7 +80,7 @@ def figure_of_solution(solution: "Solution", choice: Choice | None = None, ax: A
     thinned = [q for q in drawn if q.neighbours > 1]
     notes = [f"constant: {symbol(q.name, q.dims, most=LONG)} = {', '.join(f'{x:.3g}' for x in q.flat[0])}" for q in still]
     notes += [f"{symbol(q.name, most=LONG)}: the largest of each {q.neighbours} neighbours" for q in thinned]
-    notes += [literal(f"not shown: {', '.join(q.name for q in hidden)}")] * bool(hidden)
+    notes += not_shown([q.name for q in hidden])
     refuse_scales(choice, drawn)
     notes += [*time_axis.notes, *gaps]
     notes += ["only start and end are saved: save = 200 saves more"] * (len(solution.t) == 2 and solution.status == "ok")

@@ -15,9 +15,9 @@ from matplotlib.ticker import MaxNLocator
 from odesim.base.arrays import Array
 from odesim.base.errors import ParamError, StoreError, counted
 from odesim.plot.choice import Choice, several_panels
-from odesim.plot.labels import EndLabels, place_names, symbol
+from odesim.plot.labels import LONG, EndLabels, not_shown, place_names, symbol
 from odesim.plot.layout import finish, label_time, panels_and_tables, space_ticks
-from odesim.plot.panels import LONG, MATRIX, Quantity, draw_cells, draw_quantity, is_still, set_loss_scale, set_value_scale
+from odesim.plot.panels import MATRIX, Quantity, draw_cells, draw_quantity, is_still, set_loss_scale, set_value_scale
 from odesim.plot.scales import TimeAxis, make_log, make_time_axis
 from odesim.plot.style import CATEGORIES, SMALL, few_log_ticks, few_ticks, literal, project_style
 
@@ -220,8 +220,7 @@ def notes_of(run: "xarray.Dataset", arrays: bool, left_out: Sequence[str]) -> li
     """Notes: that arrays are means over seeds, the message of an early end, the observables that are not shown."""
     lines = ["arrays: mean over seeds"] * (arrays and run.sizes[SEED] > 1)
     lines += [str(run.attrs["message"])] * (run.attrs["status"] != "ok")
-    lines += [f"not shown: {', '.join(left_out)}"] * bool(left_out)
-    return [literal(line) for line in lines]
+    return [*map(literal, lines), *not_shown(left_out)]
 
 
 def legend_of(seeds: int) -> list[Artist]:

@@ -3,7 +3,7 @@
 import hashlib
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -17,8 +17,8 @@ _LIBRARY = frozenset(("memset", "memcpy", "memmove", "fma", "ceil", "exp", "log"
 _LIBRARY |= {f"{name}f" for name in _SIMPLE}
 # without a lock, one of two threads that load the same code would drop its copy while the other still calls it
 _LOADING = ForkLock()
-BUILDS: list[float] = []
-"""Seconds that each build of machine code in this process took."""
+WATCHERS: list[Callable[[float | None], None]] = []
+"""Called with None when a build of machine code in this process begins, and with its seconds when it ends."""
 
 
 def load_native(text: str, stem: str, names: Sequence[str], *, once: bool = False) -> dict[str, int]:
@@ -39,6 +39,7 @@ def _addresses(name: str, text: str, stem: str, names: tuple[str, ...], once: bo
     _LOADING.check("compiling")
     code = _read(name)
     if code is None:
+        _notify(None)
         begun = time.monotonic()
         try:
             code = _build(text, stem, names, once)
@@ -49,10 +50,16 @@ def _addresses(name: str, text: str, stem: str, names: tuple[str, ...], once: bo
             module = load_module(text, stem)
             return tuple(address(getattr(module, n)) for n in names)
         finally:
-            BUILDS.append(time.monotonic() - begun)
+            _notify(time.monotonic() - begun)
         write_file(f"{name}.o", hashlib.sha256(code).digest() + code)
     engine = _engine(code)
     return tuple(engine.get_function_address(f"odesim_{n}") for n in names)
+
+
+def _notify(seconds: float | None) -> None:
+    """Calls the WATCHERS."""
+    for watcher in WATCHERS:
+        watcher(seconds)
 
 
 def _read(name: str) -> bytes | None:

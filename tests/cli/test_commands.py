@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from odesim import ensemble, list_models, open_run
+from odesim import ensemble, list_models, load_model, open_run
 from odesim.cli.about import SHELLS, features_text
 from odesim.cli.app import COMMANDS
 from odesim.cli.models import default_text
-from odesim.cli.tables import Progress, bytes_text, table, wrap_formula
+from odesim.cli.tables import Counter, Progress, bytes_text, table, wrap_formula
+from odesim.inputs.registry import source_text, summary
 from odesim.lab.tasks import TASKS
 from odesim.plot import animate
 from odesim.plot.figures import Feature, FigureRun
@@ -43,7 +44,8 @@ def test_no_command_is_help(odesim):
 
 
 def test_list_names_every_model(odesim):
-    """By family, in the width and the height of a screen or two; a family, or a part of names, is described; --json has the models."""
+    """By family, in the width and the height of a screen or two; a family or a part of names is described, as is a word of summaries,
+    before the names of models whose files have it; --json has the models; where nothing fits, a sentence says so."""
     text = odesim("list").stdout
     blocks = re.split(r"\n(?=\w)", text.partition("\n\n")[0])
     heads = [block.partition(":")[0] for block in blocks]
@@ -53,13 +55,24 @@ def test_list_names_every_model(odesim):
     assert max(map(len, text.splitlines())) <= 80 and len(text.splitlines()) <= 60
     for part in ("joma", "softmax"):
         found = odesim("list", part).stdout.splitlines()
-        assert [line for line in found if not line.startswith(" ")] == [name for name in list_models() if part in name]
+        assert [line for line in found if line in list_models()] == [name for name in list_models() if part in name]
         assert any(line.startswith("  ") for line in found)
     assert [line for line in odesim("list", "--tasks").stdout.splitlines() if not line.startswith(" ")] == [*TASKS]
     found = json.loads(odesim("list", "--json").stdout)
     assert [model["name"] for model in found] == list_models() and all(model["summary"] for model in found)
-    wrong = odesim("list", "hopfeld")
-    assert wrong.exit_code == 2 and "did you mean 'hopfield'?" in wrong.stderr
+    head, _, tail = odesim("list", "Loss").stdout.partition("\nalso in the files of\n")
+    described = {name for name in list_models() if re.search(r"\bloss", summary(name), re.IGNORECASE)}
+    assert {line for line in head.splitlines() if not line.startswith(" ")} == described
+    with_loss = {name for name in list_models() if "loss" in load_model(name).observables and '"loss": ' in source_text(name)}
+    assert with_loss <= described | {*tail.replace(",", "").split()} < {*list_models()}
+    assert len(json.loads(odesim("list", "loss", "--json").stdout)) == len(described) + len(tail.split())
+    for text, sentence in (
+        ("hopfeld", "; did you mean 'hopfield'?"),
+        ("lozz", "; `odesim list` names all"),
+        ("no such", "; `odesim list`"),
+    ):
+        wrong = odesim("list", text)
+        assert wrong.exit_code == 2 and f"no model has {text!r} in its name, its summary or its file{sentence}" in wrong.stderr
 
 
 @pytest.mark.first(5)
@@ -251,23 +264,28 @@ def test_progress_is_for_terminals(capsys):
             progress(0.26)  # too soon to be shown
         lines = capsys.readouterr().err.split("\r")
         if watched:
-            assert lines[:2] == ["", "joma.nonlinear: compiling"] and lines[2].startswith("joma.nonlinear:  25.0 %")
+            assert lines[:2] == ["", "joma.nonlinear: starting"] and lines[2].startswith("joma.nonlinear:  25.0 %")
             assert lines[3:] == [" " * max(map(len, lines)), ""]
         else:
             assert lines == [""]
 
 
-def test_a_long_compilation_is_said(capsys, monkeypatch, tmp_path):
-    """What was compiled is said once, where somebody watches; what is there already is no compiling."""
+@pytest.mark.parametrize("kind", [Progress, Counter])
+def test_a_compilation_is_said(capsys, monkeypatch, tmp_path, kind):
+    """That it compiles is said first, and how long it took at the end, where somebody watches; what is there already is no compiling."""
     monkeypatch.setattr("odesim.cli.tables.LONG", 1e-9)
     monkeypatch.setenv("ODESIM_CACHE_DIR", str(tmp_path))
-    text = 'from odesim.runtime.functions import njit\n\n\n@njit("float64(float64)")\ndef run(x):\n    return x + {}\n'
+    text = (
+        'from odesim.runtime.functions import njit\n\n\n@njit("float64(float64)")\ndef run(x):\n    return x + {}\n'
+        + f"# {kind.__name__}\n"
+    )
     said = []
     for watched, number in ((False, 1), (True, 2), (True, 2)):
-        with Progress("toy", watched):
+        with kind("toy", watched):
             load_native(text.format(number), "toy", ["run"])
-        said.append("toy: compiled in 0 s" in capsys.readouterr().err)
-    assert said == [False, True, False]
+        said.append([words.strip() for words in capsys.readouterr().err.split("\r")])
+    compiled = ["", "toy: starting", "toy: compiling", "toy: starting", "", "toy: compiled in 0 s, kept for later runs"]
+    assert said == [[""], compiled, ["", "toy: starting", "", ""]]
 
 
 @pytest.mark.slow

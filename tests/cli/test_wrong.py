@@ -32,6 +32,11 @@ TABLE = {
     # names
     "command": ("intergate joma.nonlinear", "no command 'intergate'", "did you mean 'integrate'?"),
     "option": (f"{JOMA} --mehtod tsit5", "no option '--mehtod'", "did you mean '--method'?"),
+    "parameter as option": (f"{JOMA} --mu 3", "no option '--mu' of odesim integrate; it is a parameter of joma.nonlinear: --set mu=3"),
+    "size as option": (f"{JOMA} --M=3", "; it is a size of joma.nonlinear: --size M=3"),
+    "state as option": (f"{JOMA} --v --quiet", "; it is a state of joma.nonlinear: --init v=VALUE"),
+    "parameter of a file": ("integrate my.py --beta 3", "; if it is a parameter of the model: --set beta=3"),
+    "option with a file": ("integrate my.py --mehtod tsit5", "did you mean '--method'?"),
     "option of others": ("show joma.nonlinear --event x", "no option '--event' of odesim show; it is an option of integrate, ensemble"),
     "model": ("integrate joma.nonlinaer", "no model 'joma.nonlinaer'", "did you mean 'joma.nonlinear'?"),
     "model to show": ("show joma.nonlinaer", "no model", "did you mean 'joma.nonlinear'?"),

@@ -15,6 +15,20 @@ from tests.support.chromium import SIZES, chromium, errors_of
 
 ROOT = Path(__file__).parents[2]
 SITE = ROOT / "docs" / "_build" / "html"
+SPLIT = """return [...document.querySelectorAll('.highlight .line')].filter(line => {
+    const walk = document.createTreeWalker(line, NodeFilter.SHOW_TEXT), letter = document.createRange(), letters = []
+    for (let part; part = walk.nextNode();) for (let i = 0; i < part.length; i++) {
+        letter.setStart(part, i); letter.setEnd(part, i + 1)
+        letters.push([part.data[i], letter.getBoundingClientRect()])
+    }
+    let word = []  // one that is longer than some 24 letters may have to break
+    for (const [sign, place] of [...letters, [' ', null]])
+        if (/\\s/.test(sign)) {
+            if (word.length && word.length < 24 && word.at(-1).top > word[0].bottom - 2) return true
+            word = []
+        } else word.push(place)
+}).map(line => line.textContent)"""
+"""Lines of code that break inside a word: in a browser."""
 PAGES = sorted(str(path.relative_to(SITE)) for path in SITE.rglob("*.html") if not {"_static", "interactive"} & set(path.parts))
 INTERACTIVE = sorted(SITE.glob("interactive/*.html"))
 pytestmark = pytest.mark.browser
@@ -54,7 +68,7 @@ def wait_for_title(browser: Any) -> None:
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("page", PAGES)
 def test_page_loads(page, size, address, browser):
-    """No error in the console, every picture has appeared, the page is no wider than the window, and no line of code is cut."""
+    """No error in the console; every picture has appeared; the page is no wider than the window; code is not cut, nor broken in words."""
     browser.set_window_size(*SIZES[size])
     browser.get_log("browser")
     browser.get(f"{address}/{page}")
@@ -67,6 +81,7 @@ def test_page_loads(page, size, address, browser):
     assert browser.execute_script(wide) <= 1
     cut = "return [...document.querySelectorAll('pre')].filter(p => p.scrollWidth > p.clientWidth + 1).map(p => p.textContent)"
     assert browser.execute_script(cut) == []
+    assert browser.execute_script(SPLIT) == []
 
 
 @pytest.mark.parametrize("page", INTERACTIVE, ids=lambda path: path.stem)

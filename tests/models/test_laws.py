@@ -192,7 +192,7 @@ NOT_FROM: list[tuple[str, dict[str, Any], str]] = [
     ("joma.linear", {"v": -1.0}, "entropy falls"),
     ("joma.linear", {"v": np.linspace(0.9, 0, 10)}, "entropy falls"),
     ("joma.linear_softmax", {"v": -1.0}, "entropy falls"),
-    ("joma.linear_multinode", {"V": 0.1}, "clock"),
+    ("joma.linear_multinode", {"V": 0.1}, "erf grows with t"),
     ("joma.linear_multinode", {"V": np.eye(40, 20)}, "entropy falls"),
     ("scan_snap.theorem4", {"u": -1.0}, "B grows"),
     ("scan_snap.decoder", {"u": -1.0}, "attention moves on"),

@@ -1,4 +1,4 @@
-"""Hard-margin separators by two solvers each, and gradient descent itself beside the flow in the clock ln(1 + t)."""
+"""Hard-margin separators by two solvers each, and gradient descent itself beside the flow in the time ln(1 + t)."""
 
 from typing import Any
 

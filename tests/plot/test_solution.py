@@ -14,7 +14,7 @@ from matplotlib.text import Text
 import odesim
 from odesim.plot.choice import Choice
 from odesim.plot.html import page_of_solution
-from odesim.plot.labels import spread_positions, symbol
+from odesim.plot.labels import not_shown, spread_positions, symbol
 from odesim.plot.layout import cells_in_rows
 from odesim.plot.panels import CHOSEN, FAINT, MAP, ROWS
 from odesim.plot.solution import PANELS, figure_of_solution
@@ -61,7 +61,7 @@ def test_kinds() -> None:
     assert len(figure_of_solution(CASES["vector"]).axes[0].lines) == 8  # a line and its name's tick for each
     assert len(figure_of_solution(CASES["map"]).axes[1].collections) == 1
     assert len(figure_of_solution(CASES["bundle"]).axes[1].collections) == 1
-    assert notes(figure_of_solution(CASES["more than fit"])) == ["not shown: x5, x6, x7, x8, x9, x10, x11, x12, x13"]
+    assert notes(figure_of_solution(CASES["more than fit"])) == not_shown([f"x{n}" for n in range(5, 14)])
     assert notes(figure_of_solution(CASES["not finite"])) == ["stopped at t = 20: blow_up"]
 
 
@@ -86,7 +86,7 @@ def test_a_page_has_six_panels() -> None:
     figure = figure_of_solution(solution(y, observables={"S": grow(), "my_loss": grow()}, dims=dims))
     panels = [axes for axes in figure.axes if not str(axes.get_label()).startswith("<colorbar")]
     assert len(panels) == PANELS and [axes.get_ylabel() for axes in panels[:2]] == ["my_loss", "$S$"]
-    assert notes(figure) == ["not shown: U"]
+    assert notes(figure) == ["not shown: $U$"]
 
 
 @pytest.mark.parametrize(("view", "shape", "beside"), [("Points", (6,), 1), ("Matrix", (6, 5), 2), ("Lines", (6, 5), 0)])
@@ -96,7 +96,7 @@ def test_views_are_the_page(view: str, shape: tuple[int, ...], beside: int) -> N
     case.attrs = case.attrs | {"views": {"x": view}}
     figure = figure_of_solution(case)
     panels = [axes for axes in figure.axes if not str(axes.get_label()).startswith("<colorbar")]
-    assert len(panels) == 1 + beside and notes(figure) == ["not shown: loss, y"]
+    assert len(panels) == 1 + beside and notes(figure) == ["not shown: loss, $y$"]
 
 
 @pytest.mark.parametrize("view", ["Lines", "Points"])
@@ -108,13 +108,13 @@ def test_requested_sensitivities_come_after_the_views(view: str) -> None:
     figure = figure_of_solution(case)
     strip = view == "Points"
     panels = [axes for axes in figure.axes if not str(axes.get_label()).startswith("<colorbar")]
-    assert len(panels) == PANELS and notes(figure) == [f"not shown: {', '.join(['y', *names[5 - strip :]])}"]
+    assert len(panels) == PANELS and notes(figure) == not_shown(["y", *names[5 - strip :]])
     labels = [axes.get_ylabel() for axes in panels if axes.get_ylabel()]
     shown = [symbol(name) for name in names[: 5 - strip]]
     x = symbol("x", ("i",))
     assert labels == ([*shown, x, x] if strip else [x, *shown])  # a strip is in the last row
     case.attrs["sensitivities"]["a"] = {f"x{k}": name for k, name in enumerate(names[:5])} | {"x": names[5]}
-    assert notes(figure_of_solution(case)) == [f"not shown: {', '.join(['y', *names[4 - strip : 5]])}"]  # that of the view is first
+    assert notes(figure_of_solution(case)) == not_shown(["y", *names[4 - strip : 5]])  # that of the view is first
     case.attrs = {**case.attrs, "views": {}}
     plain = figure_of_solution(case)
     case.attrs = {**case.attrs, "sensitivities": {}}

@@ -44,8 +44,8 @@ def comparison_text(comparison: Comparison) -> str:
     first, second = (side.removeprefix("the ") for side in comparison.sides)
     map = f", {phrases['map']}" if phrases["map"] else ""
     unit = f" {phrases['unit']}" if phrases["unit"] else ""
-    clock, rows_are = ("clock", "seeds") if comparison.members is None else ("members", "members")
-    parts = [(first, phrases["theory"] + map), (second, phrases["training"]), *[(clock, phrases["clock"])] * bool(phrases["clock"])]
+    times, rows_are = ("time", "seeds") if comparison.members is None else ("members", "members")
+    parts = [(first, phrases["theory"] + map), (second, phrases["training"]), *[(times, phrases["clock"])] * bool(phrases["clock"])]
     parts += [("fitted", interval) for interval in intervals(comparison.fit)]
     parts += [("time", f"{t[0]:.6g} to {t[-1]:.6g}{unit}, {counted(len(t), 'time')}")]
     parts += [("note", note) for note in (*comparison.doubts, *comparison.notes)]
@@ -357,7 +357,7 @@ def compare_sides(
     if not possible:
         raise ParamError(f"no observable in common: one run has {names_text(theory)}, the other {names_text(training)}")
     if theory.unit and training.unit and theory.unit != training.unit:
-        raise ParamError(f"two runs have no common clock: the unit of time is {theory.unit!r} in one and {training.unit!r} in the other")
+        raise ParamError(f"two runs have no common unit of time: it is {theory.unit!r} in one and {training.unit!r} in the other")
     notes = (*theory.notes, *training.notes)
     if theory.unit != training.unit:
         unit, of = (theory.unit, "first") if theory.unit else (training.unit, "second")

@@ -18,11 +18,11 @@ from odesim.run.solution import Solution
 #
 #     t(i) = h [i - beta (1 - beta^i) / (1 - beta)] / (1 - beta),
 #
-# which lags the limit h i / (1 - beta) by at most h beta / (1 - beta)^2. Without momentum both are h i. A System whose clock is ln(1 + t)
+# which lags the limit h i / (1 - beta) by at most h beta / (1 - beta)^2. Without momentum both are h i. A System whose time is ln(1 + t)
 # has ln(1 + t(i)).
 
 KINDS = ("effective", "limit")
-LOGARITHM = "ln(1 + t)"  # how the unit of such a System begins
+LOGARITHM = "log of 1 + steps"  # how the unit of such a System begins
 
 
 @dataclass(frozen=True)

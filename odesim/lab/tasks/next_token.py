@@ -104,7 +104,7 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
 
 
 DOC = "attention with one query learns the next word from drawn labels (li2024mechanics)"
-# in the clock ln(1 + t) descent on w is not that of the task
+# in the time ln(1 + t) descent on w is not that of the task
 PAIRS = {
     "margin.next_token": pair_of(
         "loss=loss_population", "probability", "w", step="all", linear=False, start="w", requirements={"momentum": (0,)}

@@ -132,7 +132,7 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
 
 
 def pair(kind: str, *more: str) -> Pair:
-    """How margin.prompt, weights or key_query describes the task. Its clock is ln(1 + t): descent on its states is none of the task's."""
+    """How margin.prompt, weights or key_query describes the task. Its time is ln(1 + t): descent on its states is none of the task's."""
     requirements = {"trained": (kind,), "momentum": (0,)}
     links, example = ("loss", "attention", *more, *KINDS[kind]), {"trained": kind}
     return pair_of(*links, step="all", linear=False, start=KINDS[kind], per_seed=True, requirements=requirements, example=example)

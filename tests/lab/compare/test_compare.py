@@ -67,7 +67,7 @@ def test_two_runs_have_one_unit_of_time_or_a_note(units, flow):
     """Equal units are that of the axis; a unit beside none gives a note and no unit, in the table and in the picture; two are refused."""
     runs = [replace(flow, attrs={**flow.attrs, "time_unit": unit}) for unit in units]
     if all(units) and units[0] != units[1]:
-        with pytest.raises(ParamError, match="no common clock"):
+        with pytest.raises(ParamError, match="no common unit of time"):
             odesim.compare(*runs, observables=["loss"])
         return
     found = odesim.compare(*runs, observables=["loss"])
@@ -100,7 +100,7 @@ def test_the_clock_of_a_training_beside_a_flow(unit, momentum, flow, training):
 def test_units_of_time_are_not_mixed(training, flow):
     """Runs whose times have different units are refused, with both; so is a flow whose unit an iteration says nothing of."""
     other = odesim.integrate("scan_snap.theorem4", span=(0, 50), save=11)
-    with pytest.raises(ParamError, match="no common clock: the unit of time is 'SGD steps' in one and \"the paper's time\" in the other"):
+    with pytest.raises(ParamError, match="no common unit of time: it is 'SGD steps' in one and \"the paper's time\" in the other"):
         odesim.compare(odesim.integrate("scan_snap.reduced_symmetric", save=11), other)
     with pytest.raises(ParamError, match="nothing says how much of it an iteration of scan_snap takes"):
         odesim.compare(training, other)

@@ -1,4 +1,4 @@
-"""Right-hand sides of attention as a maximiser of margins: the gradient by hand, one sequence after another, in the clock ln(1 + t)."""
+"""Right-hand sides of attention as a maximiser of margins: the gradient by hand, one sequence after another, in the time ln(1 + t)."""
 
 from typing import Any
 
