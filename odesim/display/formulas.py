@@ -258,10 +258,6 @@ class _Text(sp.printing.str.StrPrinter):  # type: ignore[misc]
     def _print_Unequality(self, e: Any) -> str:
         return f"{self._print(e.lhs)} != {self._print(e.rhs)}"
 
-    def _print_polygamma(self, e: Any) -> str:
-        n, x = map(self._print, e.args)
-        return f"digamma({x})" if e.args[0] == 0 else f"polygamma({n}, {x})"
-
     def _print_KroneckerDelta(self, e: Any) -> str:
         return f"[{self._print(e.args[0])} = {self._print(e.args[1])}]"
 
@@ -285,21 +281,6 @@ class LatexPrinter(SympyLatexPrinter):  # type: ignore[misc]
         if exp is None and expr.args[0].has(sp.Sum):  # too tall for an exponent
             return rf"\exp\left({self._print(expr.args[0])}\right)"
         return str(super()._print_ExpBase(expr, exp))
-
-    def _of(self, function: str, x: Any, exp: Any) -> str:
-        """function(x), or its power."""
-        text = rf"{function}\left({self._print(x)}\right)"
-        return text if exp is None else rf"\left({text}\right)^{{{exp}}}"
-
-    def _print_loggamma(self, e: Any, exp: Any = None) -> str:
-        return self._of(r"\log\Gamma", e.args[0], exp)
-
-    def _print_polygamma(self, e: Any, exp: Any = None) -> str:
-        n, x = e.args
-        return self._of(r"\psi" if n == 0 else rf"\psi^{{({self._print(n)})}}", x, exp)
-
-    def _print_erfinv(self, e: Any, exp: Any = None) -> str:
-        return self._of(r"\operatorname{erf}^{-1}", e.args[0], exp)
 
     def _print_Slope(self, e: Any) -> str:
         return r"\frac{{\partial {}}}{{\partial {}}}".format(*map(self._print, e.args))

@@ -33,7 +33,7 @@ FACTS = frozenset(("even", "odd", "prime", "composite", *Symbol("x", positive=Tr
 LARGEST = 10_000
 """The largest exponent, and the most bits in the numbers of one sum or product: sympy computes numbers when they are read."""
 MOST = 1000
-COUNTING = ("binomial", "loggamma", "digamma", "polygamma", "besseli", "besseli_ratio", "jn")
+COUNTING = ("binomial", "jn")
 """Functions that take long for whole numbers above MOST: sums and products of as many terms, or a recursion over an order."""
 DEEPEST = 20
 """The most levels of an expression of numbers alone."""

@@ -24,7 +24,6 @@ import sympy as sp
 from sympy import Expr, IndexedBase, Symbol
 
 from odesim.base.errors import counted, nearest, shorten
-from odesim.symbolic.functions import besseli_ratio
 from odesim.symbolic.indices import BOUNDARIES, index, time
 from odesim.symbolic.parts import key_indices
 from odesim.symbolic.reductions import MaxOver, at, free_indices, over
@@ -210,15 +209,13 @@ LONGEST, DEEPEST, MOST_ARGUMENTS = 1000, 40, 8
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     # sympy would ask of its argument whether it is real, positive, ..., which takes minutes for long sums
     "abs": partial(sp.Abs, evaluate=False),
-    "digamma": sp.digamma, "lambertw": sp.LambertW, "lambertw_lower": lambda x: sp.LambertW(x, -1),
+    "lambertw": sp.LambertW, "lambertw_lower": lambda x: sp.LambertW(x, -1),
     **{name: getattr(sp, name) for name in (
-        "acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "erf", "erfc", "erfinv", "exp", "log", "loggamma", "sin", "sinc",
+        "acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "erf", "erfc", "exp", "log", "sin", "sinc",
         "sinh", "sqrt", "tan", "tanh",
     )},
 }  # fmt: skip
-PAIRS: dict[str, Callable[[Any, Any], Any]] = {
-    "besseli": sp.besseli, "besseli_ratio": besseli_ratio, "binomial": sp.binomial, "mod": sp.Mod, "polygamma": sp.polygamma,
-}  # fmt: skip
+PAIRS: dict[str, Callable[[Any, Any], Any]] = {"binomial": sp.binomial, "mod": sp.Mod}
 """Functions of two arguments."""
 OVER = ("max", "min", "sum")
 SPEED = "speed"

@@ -10,7 +10,7 @@ from sympy.codegen.cfunctions import expm1, log1p
 
 from odesim.ir.lowering import Lowering, default_sizes, derivative, index_ranges
 from odesim.ir.program import Program, Statement
-from odesim.symbolic.functions import Weighted, XLogY, besseli_ratio
+from odesim.symbolic.functions import Weighted, XLogY
 from odesim.symbolic.indices import base_name
 from odesim.symbolic.parts import Key, all_names, key_indices
 from odesim.symbolic.reductions import canonical, subexpressions
@@ -20,8 +20,7 @@ from odesim.symbolic.system import System
 MOST_POWER = 4
 COSTLY = (
     sp.exp, sp.log, sp.tanh, sp.erf, sp.sin, sp.cos, sp.sinh, sp.cosh, log1p, expm1, Weighted, XLogY,
-    sp.asinh, sp.acosh, sp.atanh, sp.erfc, sp.sinc, sp.jn, sp.erfinv, sp.loggamma, sp.digamma, sp.polygamma, sp.LambertW,
-    sp.besseli, besseli_ratio,
+    sp.asinh, sp.acosh, sp.atanh, sp.erfc, sp.sinc, sp.jn, sp.LambertW,
 )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """Special functions of float64: the complement of the error function, Lambert's W, binomials.
 
-Bessel functions, those of the gamma function and the inverse of the error function are computed on whole arrays only, by scipy
-(odesim.targets.numpy_text): no right-hand side of a shipped model has them, and their compiled forms took 400 lines.
+Bessel functions, those of the gamma function and the inverse of the error function are none of ours: no shipped model has them, and to
+mend what scipy's lose took 600 lines. A Python function as an observable, or a table of values, has them.
 
 docs/functions.md has the errors. The coefficients are least squares polynomials: tests/runtime/test_coefficients.py makes them.
 """

@@ -7,7 +7,7 @@ What makes expressions and Systems by lowering others, such as grad, is work of 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from odesim.symbolic.functions import besseli_ratio, entropy, logsumexp, shift, shifted_exp, softmax, xlogy
+from odesim.symbolic.functions import entropy, logsumexp, shift, shifted_exp, softmax, xlogy
 from odesim.symbolic.indices import IndexedBase, index, sizes, time
 from odesim.symbolic.layered import inverse, layers, named, solve
 from odesim.symbolic.parts import Attention, ClosedForm, Constraint, Event, Invariant, Lines, Log, Matrix, Param, Points, Source
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Attention", "ClosedForm", "Constraint", "Event", "IndexedBase", "Invariant", "Lines", "Log", "Map", "Matrix", "MaxOver", "Param",
-    "Points", "Shift", "Source", "System", "at", "besseli_ratio", "descent", "entropy", "grad", "gradient_flow", "index", "inverse",
+    "Points", "Shift", "Source", "System", "at", "descent", "entropy", "grad", "gradient_flow", "index", "inverse",
     "layers", "logsumexp", "named", "over", "sensitivities", "sgd_noise", "shift", "shifted_exp", "sizes", "softmax", "solve", "table",
     "time", "xlogy",
 ]  # fmt: skip

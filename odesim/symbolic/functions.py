@@ -16,9 +16,7 @@ FUNCTIONS = {
     "exp": "exp", "log": "log", "log1p": "log1p", "expm1": "expm1", "tanh": "tanh", "erf": "erf",
     "sin": "sin", "cos": "cos", "tan": "tan", "asin": "asin", "acos": "acos", "atan": "atan", "atan2": "atan2",
     "sinh": "sinh", "cosh": "cosh", "asinh": "asinh", "acosh": "acosh", "atanh": "atanh", "erfc": "erfc", "sinc": "sinc",
-    "erfinv": "erfinv", "loggamma": "loggamma", "digamma": "digamma", "polygamma": "polygamma", "LambertW": "lambertw",
-    "besseli": "besseli", "besseli_ratio": "besseli_ratio", "jn": "spherical_jn", "binomial": "binomial",
-    "Abs": "abs", "floor": "floor", "ceiling": "ceiling",
+    "jn": "spherical_jn", "LambertW": "lambertw", "binomial": "binomial", "Abs": "abs", "floor": "floor", "ceiling": "ceiling",
 }  # fmt: skip
 """{sympy class: name of the function in generated code}; each target language has a table of those that it renames."""
 OTHERS = frozenset((
@@ -289,99 +287,38 @@ def entropy(p: Any, axis: tuple[Symbol, Any]) -> Expr:
     return -over(Sum, xlogy(p, p), axis)
 
 
-MOST_ORDER = 30
-MOST_OF_SLOPES = 36
-"""The largest order in the equations of sensitivities, where a derivative has the next one."""
+MOST_ORDER = 36
+"""The largest order of a spherical Bessel function: sinc and its derivatives are all that need one."""
 
 
-# Of special functions the slopes are ours: those of sympy have poles that cancel, as in sinc, or cases that no printer has.
-class besseli_ratio(RealFunction):  # noqa: N801
-    """The quotient I_(n+1)(x)/I_n(x) of modified Bessel functions, n = 0, 1, ...: finite where both overflow.
-
-    Parameters
-    ----------
-    n, x : expression
-        Order and argument.
-
-    Notes
-    -----
-    besseli_ratio(0, kappa) is the mean resultant length of a von Mises distribution.
-
-    Examples
-    --------
-    >>> besseli_ratio(0, Symbol("kappa"))
-    besseli_ratio(0, kappa)
-    """
-
-    nargs = 2
-
-    def _eval_evalf(self, prec: int) -> Any:
-        n, x = self.args
-        return (sp.besseli(n + 1, x) / sp.besseli(n, x)).evalf(prec=prec) if x.is_number else None
-
-    def fdiff(self, argindex: int = 2) -> Any:
-        n, x = self.args
-        return _ratio_slope(n, x)
-
-    def _latex(self, printer: Any, exp: Any = None) -> str:
-        n, x = self.args
-        text = rf"\frac{{{printer._print(sp.besseli(n + 1, x))}}}{{{printer._print(sp.besseli(n, x))}}}"
-        return text if exp is None else rf"\left({text}\right)^{{{exp}}}"
-
-
-def _ratio_slope(n: Any, x: Any) -> Expr:
-    """The derivative of besseli_ratio(n, x), without the division by x of its textbook form."""
-    ratio = besseli_ratio(n, x)
-    return 1 - ratio**2 - (2 * n + 1) * (1 - ratio * besseli_ratio(n + 1, x)) / (2 * n + 2)
-
-
+# Of these the slopes are ours: those of sympy have poles that cancel, or cases that no printer has.
 def _spherical(n: Any, x: Any) -> Expr:
     """The spherical Bessel function j_n(x); j_0 is sinc."""
     return sp.sinc(x) if n == 0 else sp.jn(n, x)
 
 
-def _lambert_slope(x: Any, *branch: Any) -> Expr:
-    w = sp.LambertW(x, *branch)
-    return sp.exp(-w) / (1 + w)
-
-
-SLOPES: dict[Any, Callable[..., Expr]] = {
-    sp.sinc: lambda x: -sp.jn(1, x),
-    sp.jn: lambda n, x: (n * _spherical(n - 1, x) - (n + 1) * _spherical(n + 1, x)) / (2 * n + 1),
-    sp.loggamma: sp.digamma,
-    sp.polygamma: lambda n, x: sp.polygamma(n + 1, x),
-    sp.besseli: lambda n, x: sp.besseli(1, x) if n == 0 else (sp.besseli(n - 1, x) + sp.besseli(n + 1, x)) / 2,
-    besseli_ratio: _ratio_slope,
-}
-"""{function: its derivative by its last argument}; the others are whole numbers."""
-
-
 def special_slope(e: Expr, n: int) -> Expr | None:
     """The derivative of a special function by its n-th argument; None for every other expression."""
     if isinstance(e, sp.LambertW):
-        return _lambert_slope(*e.args) if n == 0 else sp.S.Zero
-    rule = SLOPES.get(type(e))
-    if rule is None:
-        return None
-    return rule(*e.args) if n == len(e.args) - 1 else sp.S.Zero
+        w = sp.LambertW(*e.args)
+        return sp.exp(-w) / (1 + w) if n == 0 else sp.S.Zero
+    if isinstance(e, sp.sinc):
+        return -sp.jn(1, e.args[0])
+    if isinstance(e, sp.jn):
+        order, x = e.args
+        return (order * _spherical(order - 1, x) - (order + 1) * _spherical(order + 1, x)) / (2 * order + 1) if n == 1 else sp.S.Zero
+    return None
 
 
-def argument_mistake(e: Expr, integers: Callable[[], Collection[str]], most: int = MOST_ORDER) -> str | None:
-    """A sentence where an argument of e must be a whole number and is not. integers(): names of indices, sizes and index parameters.
-
-    most: the largest order.
-    """
+def argument_mistake(e: Expr, integers: Callable[[], Collection[str]]) -> str | None:
+    """A sentence where an argument of e must be a whole number and is not. integers(): names of indices, sizes and integer parameters."""
     if isinstance(e, sp.binomial):
         for a in e.args:
             if not is_whole(a, integers()):
                 takes = "whole numbers, indices, sizes and parameters whose domain is whole numbers"
                 return f"{e}: {a} is no whole number; binomial() takes {takes}"
-    if isinstance(e, sp.besseli | besseli_ratio | sp.jn | sp.polygamma):
-        n = e.args[0]
-        fixed = isinstance(e, sp.jn | sp.polygamma) or n.is_number
-        if not (n.is_Integer and 0 <= n <= most if fixed else is_whole(n, integers())):
-            orders = f"a whole number from 0 to {most}{'' if isinstance(e, sp.jn | sp.polygamma) else ', or an index'}"
-            return f"{e}: the order {n} must be {orders}"
+    if isinstance(e, sp.jn) and not (e.args[0].is_Integer and 0 <= e.args[0] <= MOST_ORDER):
+        return f"{e}: the order {e.args[0]} must be a whole number from 0 to {MOST_ORDER}"
     if isinstance(e, sp.LambertW) and e.args[1:] not in ((), (0,), (-1,)):
         return f"{e}: {e.args[1]} is no branch of LambertW that is real; choose from 0, -1"
     return None

@@ -10,7 +10,7 @@ from sympy import Indexed, IndexedBase, KroneckerDelta, Symbol
 from sympy.core.function import AppliedUndef
 
 from odesim.base.errors import SpecError, counted, nearest, no_such, shorten, value_text
-from odesim.symbolic.functions import CHOICES, MOST_OF_SLOPES, MOST_ORDER, argument_mistake, is_known
+from odesim.symbolic.functions import CHOICES, argument_mistake, is_known
 from odesim.symbolic.indices import BOUNDARY_CHOICES, Neighbour, Padded, base_name, index_of, shift_of, time
 from odesim.symbolic.layered import Layer, layers_in
 from odesim.symbolic.parts import ClosedForm, Constraint, Definition, Event, Invariant, Param, Source, View, element_text, error_part
@@ -163,7 +163,6 @@ class NameScope:
         self.shapes: dict[str, tuple[Any, ...]] = {**s.shapes, **{p.name: p.shape for p in s.params}}
         self.size_names = set(s.size_names)
         self._checked = set[tuple[Layer, bool]]()
-        self.whole_names = {*s.size_names, *(p.name for p in s.params if p.indexes is not None)}
         self.integer_names = {*s.size_names, *(p.name for p in s.params if p.integer)}
 
     def check(self, e: sp.Expr, free: set[Symbol], where: str, *, states: bool = True) -> None:
@@ -236,9 +235,7 @@ class _Place:
         elif isinstance(e, sp.Expr) and e.args and not is_known(type(e).__name__):
             self.fail(no_such("function", type(e).__name__, CHOICES) + f" (in {shorten(str(e), 60)})")
         else:
-            most = MOST_OF_SLOPES if self.scope.system.sensitivities else MOST_ORDER
-            names = self.scope.integer_names if isinstance(e, sp.binomial) else self.scope.whole_names
-            if mistake := argument_mistake(e, lambda: {*map(str, (*self.extents, *self.free)), *names}, most):
+            if mistake := argument_mistake(e, lambda: {*map(str, (*self.extents, *self.free)), *self.scope.integer_names}):
                 self.fail(mistake)
             for a in e.args:
                 self.check(a)

@@ -320,10 +320,6 @@ class Printer:
         u, q = e.args
         return self.tree(u - q * sp.floor(u / q, evaluate=False))
 
-    def _polygamma(self, e: Any) -> Tree:
-        n, x = e.args
-        return self.call("digamma", self.tree(x)) if n == 0 else self.call("polygamma", self.tree(n), self.tree(x))
-
     def _LambertW(self, e: Any) -> Tree:
         x, *branch = e.args
         return self.call("lambertw_lower" if branch == [-1] else "lambertw", self.tree(x))
@@ -420,10 +416,6 @@ def _joined(parts: Iterable[Chain]) -> Tree:
     return chained([operand for part in parts for operand in part])
 
 
-ON_ARRAYS = frozenset(("besseli", "besseli_ratio", "digamma", "erfinv", "loggamma", "polygamma", "spherical_jn"))
-"""Functions that numpy's text has, and compiled text has not."""
-
-
 class ScalarPrinter(Printer):
     """A printer of expressions on numbers, for compiled code."""
 
@@ -431,16 +423,14 @@ class ScalarPrinter(Printer):
         return call("float", ast.Constant(word))
 
     def call(self, function: str, *args: Tree) -> Tree:
-        if function in ON_ARRAYS:
-            raise CodegenError(f"{function}() is computed on whole arrays, not in compiled code: choose the backend numpy")
         return call(function, *args)
 
     def _jn(self, e: Any) -> Tree:
         """The slope of sinc is all that compiled code has of the spherical Bessel functions."""
         n, x = e.args
-        if n == 0:
-            return self.call("sinc", self.tree(x))
-        return negated(self.call("sinc_slope", self.tree(x))) if n == 1 else self.call("spherical_jn")
+        if n > 1:
+            raise CodegenError(f"{e} is computed on whole arrays, not in compiled code: choose the backend numpy")
+        return negated(self.call("sinc_slope", self.tree(x))) if n == 1 else self.call("sinc", self.tree(x))
 
     def choice(self, condition: Tree, yes: Tree, no: Tree) -> Tree:
         return ast.IfExp(condition, yes, no)

@@ -248,11 +248,6 @@ def _library(*arguments: Any) -> Any:
     return special
 
 
-def _named(name: str) -> Callable[..., Any]:
-    """The function with this name in scipy and cupy."""
-    return lambda *arguments: getattr(_library(*arguments), name)(*arguments)
-
-
 def _erfc(x: Any) -> Any:
     """Beyond 3 by the scaled function and an exact square."""
     xp, special, far = array_namespace(x), _library(x), x > 3
@@ -305,34 +300,6 @@ def _polynomial(t: Any, coefficients: tuple[float, ...]) -> Any:
     return value
 
 
-GAMMA_1 = (
-    -0.5772156649015329, 0.8224670334241132, -0.40068563438653154, 0.2705808084277926, -0.20738555102865375, 0.16955717699595776,
-    -0.14404989676981048, 0.12550966964601182, -0.11133426591379533, 0.10009945187479462, -0.09095401112273363, 0.08335400054944199,
-    -0.07693277651966088, 0.07143004447919378, -0.06666250850593353, 0.06253494424436074, -0.0589155941378197, 0.055306968940887796,
-    -0.05176185763083797, 0.05098956210281433, -0.05286710980513879, 0.044771103399644276, -0.024627332924119203, 0.030387579371671976,
-    -0.07286931816422074, 0.08112771744766117, -0.032525274251890626,
-)  # fmt: skip
-"""log gamma(1 + t)/t, -.4 <= t <= .5."""
-GAMMA_2 = (
-    0.42278433509846713, 0.3224670334241132, -0.06735230105319812, 0.020580808427784612, -0.007385551028670962, 0.002890510330736692,
-    -0.0011927539118443008, 0.0005096695249264246, -0.0002231547551139712, 9.945750870611492e-05, -4.4926282064039283e-05,
-    2.0507268995348618e-05, -9.439116023816979e-06, 4.37437598929105e-06, -2.041079088662755e-06, 9.578347198297255e-07,
-    -4.4382990474885563e-07, 2.0314842628930995e-07, -1.0809961071573037e-07, 6.368646510735886e-08, -2.1277866119062674e-08,
-)  # fmt: skip
-"""log gamma(2 + t)/t, -.5 <= t <= .6."""
-
-
-def _loggamma(x: Any) -> Any:
-    """Its series near its zeros 1 and 2, and -log(x) near 0."""
-    xp, tiny = array_namespace(x), x < 1e-300
-    value = xp.where(tiny, -xp.log(xp.where(tiny, abs(x), 1.0)), _library(x).gammaln(x))
-    for zero, series in ((1, GAMMA_1), (2, GAMMA_2)):
-        near = abs(x - zero) < 0.4
-        t = xp.where(near, x - zero, 0.0)
-        value = xp.where(near, t * _polynomial(t, series), value)
-    return xp.where(x >= 0, value, float("nan"))
-
-
 def _lambertw(x: Any, branch: int = 0) -> Any:
     """Near the branch point -1/e its series, near 0 on the lower branch steps of Newton for w + log(-w) = log(-x)."""
     from odesim.runtime.special import BRANCH, E
@@ -353,30 +320,6 @@ def _lambertw(x: Any, branch: int = 0) -> Any:
     for _ in range(5):
         low = low - (low + xp.log(-low) - log) / (1 + 1 / low)
     return xp.where(tiny, low, w)
-
-
-def _besseli(n: Any, x: Any) -> Any:
-    """The scaled function times e^x in two parts, near 0 its series; I_(-n) is I_n, which the slope of I_0 reads."""
-    xp, special, n = array_namespace(n, x), _library(n, x), abs(n)
-    small = abs(x) < 0.1
-    half = xp.exp(xp.minimum(abs(x), 1500.0) / 2)
-    y = xp.where(small, x / 2, 0.0)
-    series = 1.0
-    for m in range(6, 0, -1):
-        series = 1 + y * y / (m * (n + m)) * series
-    return xp.where(small, y**n / special.gamma(n + 1.0) * series, special.ive(n, xp.where(small, 1.0, x)) * half * half)
-
-
-def _besseli_ratio(n: Any, x: Any) -> Any:
-    """The quotient of scaled functions; below 1, where both may be too small, its continued fraction."""
-    xp, special = array_namespace(n, x), _library(n, x)
-    small = abs(x) < 1
-    y = xp.where(small, 1.0, x)
-    ratio = special.ive(n + 1, abs(y)) / special.ive(n, abs(y))
-    z, fraction = xp.where(small, x * x / 4, 0.0), 1.0
-    for m in range(10, 0, -1):
-        fraction = 1 + z / ((n + m) * (n + m + 1.0)) / fraction
-    return xp.where(small, x / (2 * (n + 1)) / fraction, xp.where(y < 0, -ratio, ratio))
 
 
 def _inverse(a: Any) -> Any:
@@ -406,16 +349,10 @@ def _has_grown(xp: Any, a: Any, x: Any) -> Any:
 
 
 SPECIAL: dict[str, Callable[..., Any]] = {
-    "erf": _named("erf"),
+    "erf": lambda x: _library(x).erf(x),
     "erfc": _in_float64(_erfc),
-    "erfinv": _named("erfinv"),
-    "loggamma": _loggamma,
-    "digamma": lambda x: array_namespace(x).where(x >= 0, _library(x).digamma(x), float("nan")),
-    "polygamma": lambda n, x: array_namespace(x).where(x >= 0, _library(x).polygamma(int(n), x), float("nan")),
     "lambertw": _in_float64(_lambertw),
     "lambertw_lower": _in_float64(lambda x: _lambertw(x, -1)),
-    "besseli": _in_float64(_besseli),
-    "besseli_ratio": _in_float64(_besseli_ratio),
     "sinc": _sinc,
     "spherical_jn": _spherical_jn,
     "binomial": _binomial,

@@ -146,9 +146,7 @@ def test_a_module_needs_no_odesim(tmp_path):
 z, b = Symbol("z", real=True), Symbol("b", positive=True)
 
 
-@pytest.mark.parametrize(
-    ("language", "e"), [("jax", sp.besseli(1, b)), ("jax", sp.LambertW(b)), ("c", sp.LambertW(b)), ("c", sp.LambertW(b, -1))]
-)
+@pytest.mark.parametrize(("language", "e"), [("jax", sp.LambertW(b)), ("c", sp.LambertW(b)), ("c", sp.LambertW(b, -1))])
 def test_what_a_language_lacks_is_said(language, e):
     toy = System("toy", Source("k", "w"), {}, {z: e - z}, (Param(b, 1.0, Interval.open(0, sp.oo), "rate"),), {z: 1.0})
     with pytest.raises(CodegenError, match=r"(JAX|C) has no \w+\(\)"):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.special import digamma, erfinv, gammaln, iv, lambertw, polygamma
+from scipy.special import lambertw
 
 import odesim
 from odesim.base.errors import ParamError
@@ -48,9 +48,7 @@ MEANINGS = {
         ("erf(v[0])", math.erf(v[0])),
         ("asinh(v[0]) + acosh(2 + v[1]) - atanh(v[0]/9)", np.arcsinh(v[0]) + np.arccosh(2 + v[1]) - np.arctanh(v[0] / 9)),
         ("erfc(v[0])*sinc(v[1]) + sinc(2)", math.erfc(v[0]) * np.sinc(v[1] / np.pi) + np.sin(2) / 2),
-        ("loggamma(2 + v[0]) + digamma(9) - polygamma(1, 3 + v[1])", gammaln(2 + v[0]) + digamma(9) - polygamma(1, 3 + v[1])),
-        ("lambertw(1 + v[1]) + lambertw_lower(-.2)*erfinv(v[0]/9)", (lambertw(1 + v[1]) + lambertw(-0.2, -1) * erfinv(v[0] / 9)).real),
-        ("besseli(1, v[0]) - besseli_ratio(0, v[1]) + besseli(0, 2)", iv(1, v[0]) - iv(1, v[1]) / iv(0, v[1]) + iv(0, 2)),
+        ("lambertw(1 + v[1]) + lambertw_lower(-.2)*v[0]", (lambertw(1 + v[1]) + lambertw(-0.2, -1) * v[0]).real),
         ("mod(v[0], .3) + mod(7, 4)", v[0] % 0.3 + 3),
         ("v[0] - pi*t", v[0] - np.pi * t),
         ("binomial(M + 1, 2)*v[0] - binomial(5, 2)", 6 * v[0] - 10),

@@ -95,8 +95,6 @@ TABLE = {
     "ATAN": lambda: fit(lambda z: (mp.atan(mp.sqrt(z)) - mp.sqrt(z)) / mp.sqrt(z) ** 3, 0, 1, 20, lambda z: z),
     "ASIN": lambda: fit(lambda z: (mp.asin(mp.sqrt(z)) - mp.sqrt(z)) / mp.sqrt(z) ** 3, 0, mp.mpf(1) / 4, 12, lambda z: z),
     "ERFCX": lambda: fit(erfcx, -mp.mpf(7) / 9, mp.mpf(24) / 32, 21),
-    "GAMMA_1": lambda: fit_quotient(mp.loggamma, 1, -0.4, 0.5, 26),
-    "GAMMA_2": lambda: fit_quotient(mp.loggamma, 2, -0.5, 0.6, 20),
     "E E_TAIL": lambda: two_parts(mp.e),
     "BRANCH": lambda: fit(from_branch, -0.5, 0.6, 22),
 }
