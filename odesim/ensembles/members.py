@@ -33,7 +33,12 @@ ENTRIES = 1 << 20  # of the largest temporary array: more members are evaluated 
 
 def own_names_read(formula: Formula, varying: frozenset[str]) -> frozenset[str]:
     """The names that a formula reads among `varying`, those that differ between members."""
-    return varying & names_read(formula.expr)
+    return _names_among(formula.expr, varying)
+
+
+@lru_cache(maxsize=1024)
+def _names_among(expr: Expr, varying: frozenset[str]) -> frozenset[str]:
+    return varying & names_read(expr)
 
 
 def member_values(

@@ -54,9 +54,8 @@ def _crossings(
     system: System, sizes: Mapping[str, int], shared: Mapping[str, Any], rows: Mapping[str, Array]
 ) -> Iterator[tuple[Expr, Array]]:
     """Each divisor with its values (R, components) in R states. rows {name: (R, *shape)}: states, parameters that differ, times `t`."""
-    for e, axes in divisors(system).items():
-        at = values(e, axes, sizes, shared, rows)
-        yield e, np.broadcast_to(at, (len(rows["t"]), *at.shape[1:])).reshape(len(rows["t"]), -1)
+    for e, axes in divisors(system).items():  # each reads a state, which each of the rows has
+        yield e, values(e, axes, sizes, shared, rows).reshape(len(rows["t"]), -1)
 
 
 def _is_pole(
@@ -82,6 +81,8 @@ def first_pole(system: System, sizes: Mapping[str, int], shared: Mapping[str, An
     """The last of R states, in the order of time, before the first pole between two of them, and the divisor that is 0 there."""
     poles = []
     for e, d in _crossings(system, sizes, shared, rows):
+        if d.min(initial=np.inf) > 0 or d.max(initial=-np.inf) < 0:  # nearly always: half of what is left costs more than this
+            continue
         for k, i in np.argwhere(np.sign(d[:-1]) * np.sign(d[1:]) < 0)[:MOST].tolist():
             two = {name: v[k : k + 2] for name, v in rows.items()}
             if _is_pole(system, sizes, shared, two, e, (float(d[k, i]), float(d[k + 1, i]))):
@@ -95,7 +96,7 @@ def run_before_poles(system: System, numbers: Numbers, raw: Raw, layout: Layout,
     if raw.status in ENDED or not divisors(system):
         return raw
     start = layout.join(numbers.initial, dtype)
-    rows, times = np.concatenate([start[None], on_host(raw.y), on_host(raw.y_last)[None]]), np.array([numbers.t0, *raw.t, raw.t_last])
+    rows, times = np.vstack([start, on_host(raw.y), on_host(raw.y_last)]), np.hstack([numbers.t0, raw.t, raw.t_last])
     pole = first_pole(system, numbers.sizes, numbers.params, {**layout.split(rows), "t": times})
     if pole is None:
         return raw
