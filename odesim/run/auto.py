@@ -85,32 +85,34 @@ NEARLY = 4
 ENDED = (Status.OK, Status.EVENT, Status.BLOW_UP, Status.MAX_STEPS, Status.INTERRUPTED)
 
 
-def integrate_auto(
-    problem: Problem, *, save: Array | None = None, strict: bool = False, explicit: str = "", until: float | None = None, **options: Any
-) -> Raw:
+def integrate_auto(problem: Problem, *, save: Array | None = None, strict: bool = False, **options: Any) -> Raw:
     """Integrates a problem by the cheapest method; Raw.auto says why.
 
-    strict: with the same bits on every machine. explicit: the explicit method, where it is not for this run alone to choose. until: the
-    end of the run that this problem is the first part of.
+    strict: with the same bits on every machine.
     options: step, rtol, atol, max_steps, progress, as of odesim.run.integrate.integrate_problem.
     """
     step, rtol = options.get("step"), options.get("rtol", 1e-6)
-    method = METHODS[explicit or explicit_name(rtol, step, between=looks_between(problem, save))]
-    run = ExplicitRun(problem, method, save, **options)
-    if step is not None or run.on_device:
-        run.advance()
-        raw = run.raw()
-        why = "a fixed step was asked for" if step is not None else f"{sentence(raw)} on the device, where stiff methods do not run"
-        return replace(raw, auto=f"{method.name}: {why}")
-    rival = Rival(problem, method, save, strict, problem.t1 if until is None else until, options)
-    most = PILOT
-    while not run.advance(most):
-        won = rival.challenge(run)
-        if won is not None:
-            return won
-        most *= 2
-    raw = run.raw()
-    return replace(raw, auto=f"{method.name}: {sentence(raw)}{rival.why}")
+    run = ExplicitRun(problem, METHODS[explicit_name(rtol, step, between=looks_between(problem, save))], save, **options)
+    alone = step is not None or run.on_device
+    if not run.advance(math.inf if alone else PILOT):
+        return compete(run, save, strict, problem.t1, options)
+    raw, why = run.raw(), ""
+    if alone:
+        why = ": a fixed step was asked for" if step is not None else " on the device, where stiff methods do not run"
+    return replace(raw, auto=f"{raw.method}: {sentence(raw)}{why}")
+
+
+def compete(run: ExplicitRun, save: Array | None, strict: bool, until: float, options: dict[str, Any]) -> Raw:
+    """The result of an explicit run that has taken its pilot, or of a stiff one; arguments as of integrate_auto.
+
+    until: the end of the run whose first part this is.
+    """
+    rival = Rival(run.problem, run.method, save, strict, until, options)
+    while (won := rival.challenge(run)) is None:
+        if run.advance(2 * run.tried):
+            raw = run.raw()
+            return replace(raw, auto=f"{raw.method}: {sentence(raw)}{rival.why}")
+    return won
 
 
 def explicit_name(rtol: float, step: float | None, *, between: bool) -> str:

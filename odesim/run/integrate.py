@@ -14,7 +14,7 @@ import numpy as np
 
 from odesim.base.arrays import Array, array_namespace
 from odesim.base.errors import SolveError, counted, no_such
-from odesim.run.auto import ENDED, PILOT, explicit_name, integrate_auto, looks_between, sentence
+from odesim.run.auto import ENDED, PILOT, compete, explicit_name, integrate_auto, looks_between, sentence
 from odesim.stepper.codes import Status
 from odesim.stepper.drive import ExplicitRun, NoisyRun
 from odesim.stepper.laws import with_broken
@@ -42,7 +42,8 @@ def integrate_switched(problem: Problem, *, method: str, save: Array | None, **o
     if method != "auto":
         return Segments(problem, grid, method, options).advance()
     explicit = explicit_name(options.get("rtol", 1e-6), options.get("step"), between=looks_between(problem, grid))
-    run = Segments(problem, grid, "auto", {**options, "explicit": explicit, "until": problem.t1})
+    alone = options.get("step") is not None or hasattr(problem.rhs, "kernel")
+    run = Segments(problem, grid, explicit if alone else "auto", options, explicit)
     raw, why = run.advance(), run.why
     if run.late:  # a run has one method, by whose name it can be repeated, as `Solution.at` does
         stiff = Segments(problem, grid, run.late, options).advance()
@@ -58,9 +59,9 @@ def integrate_switched(problem: Problem, *, method: str, save: Array | None, **o
 class Segments:
     """The segments of one run. why: how `auto` compares methods; late: the one that a later segment takes, before which this run ends."""
 
-    def __init__(self, problem: Problem, save: Array, method: str, options: dict[str, Any]) -> None:
+    def __init__(self, problem: Problem, save: Array, method: str, options: dict[str, Any], explicit: str = "") -> None:
         assert problem.switches is not None
-        self.problem, self.save, self.method, self.options = problem, save, method, dict(options)
+        self.problem, self.save, self.method, self.explicit, self.options = problem, save, method, explicit or method, dict(options)
         self.switches = problem.switches
         self.own_events = len(problem.events) - self.switches.events
         self.most = int(self.options.pop("max_steps", 1_000_000))
@@ -74,7 +75,7 @@ class Segments:
         self.saved = 0
         self.events: dict[str, list[Events]] = {event.name: [] for event in problem.events[: self.own_events]}
         self.stats: dict[str, float] = dict.fromkeys(COUNTS[:3], 0) | dict.fromkeys(COUNTS[3:], 0.0)
-        self.last = Raw(np.empty(0), self.y[None][:0], {}, Status.INTERRUPTED, "", self.t, self.y, options.get("explicit", method))
+        self.last = Raw(np.empty(0), self.y[None][:0], {}, Status.INTERRUPTED, "", self.t, self.y, self.explicit)
         self.why = self.late = ""
         self._run: ExplicitRun | None = None
         self._changes: dict[tuple[int, int], deque[float]] = {}
@@ -248,8 +249,7 @@ class Segments:
             if self.rows:
                 self.late = raw.method if raw.status is not Status.INTERRUPTED else ""
                 return None
-            self.method = raw.method
-            del self.options["explicit"], self.options["until"]
+            self.method = self.explicit = raw.method
         reached = int(np.searchsorted(self.save[self.saved : later], raw.t_last, side="right"))
         self.rows.append(raw.y[:reached])
         self.saved += reached
@@ -263,18 +263,18 @@ class Segments:
     def _explicit(self, part: Problem, save: Array, options: dict[str, Any]) -> Raw | None:
         """Runs a segment by an explicit method, in the memory of those before it: there may be very many short ones.
 
-        Returns None where the method is another one, or `auto` has something to choose.
+        `auto` compares it with another where the pilot does not end it. Returns None where the method is another one.
         """
-        name = options.get("explicit", self.method)
-        if name not in METHODS or hasattr(part.rhs, "kernel"):
+        if self.explicit not in METHODS or hasattr(part.rhs, "kernel"):
             return None
+        strict = options.pop("strict", False)
         if self._run is None:
-            settings = {key: value for key, value in options.items() if key not in ("explicit", "until", "strict")}
-            self._run = ExplicitRun(part, METHODS[name], save, **settings)
+            self._run = ExplicitRun(part, METHODS[self.explicit], save, **options)
         else:
             self._run.anew(part, save, options["max_steps"], options["progress"])
-        ended = self._run.advance(PILOT if "explicit" in options else math.inf)
-        return self._run.raw() if ended else None
+        if self._run.advance(PILOT if self.method == "auto" else math.inf):
+            return self._run.raw()
+        return compete(self._run, save, strict, self.problem.t1, options)
 
     def _share(self, end: float) -> Callable[[float], None] | None:
         """A progress function for a segment that reports the progress of the whole run."""

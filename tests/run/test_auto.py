@@ -187,6 +187,19 @@ def test_one_method_whichever_segment_is_stiff(case: str) -> None:
     assert ("from t = 1 on tsit5 came to" in run.attrs["auto"]) is (case not in ("never", "first"))
 
 
+def test_a_pilot_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The explicit run of a segment that its pilot does not end goes on: it is not begun again, and one memory does for all segments."""
+    begun, begin = [0], ExplicitRun.__init__
+
+    def counted(run: ExplicitRun, *of: Any, **options: Any) -> None:
+        begun[0] += 1
+        begin(run, *of, **options)
+
+    monkeypatch.setattr(ExplicitRun, "__init__", counted)
+    run = odesim.integrate(late("never"), span=(0.0, 200.0))
+    assert run.ok and run.method == "tsit5" and run.stats["steps"] > 2 * PILOT and begun == [1]
+
+
 def test_many_cheap_stages_on_a_plane() -> None:
     """Diffusion that sets in late: the Jacobian of 1,600 cells is dear, so the run is that of rkc, with its bits, from the start."""
     (i, j), (N,) = index("i j"), sizes("N")
