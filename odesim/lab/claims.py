@@ -239,14 +239,15 @@ def verdict_of(inside: Iterable[Measurement], outside: Iterable[Measurement]) ->
 
 @dataclass(frozen=True)
 class Verification:
-    """The claims that were checked, sorted by paper."""
+    """The claims that were checked, sorted by paper. unchecked: names of those that an interrupt left out, from the one that it met on."""
 
     results: tuple[ClaimResult, ...]
+    unchecked: tuple[str, ...] = ()
 
     @property
     def as_recorded(self) -> bool:
-        """Whether all verdicts are the recorded ones."""
-        return all(result.as_recorded for result in self.results)
+        """Whether all claims are checked and all verdicts are the recorded ones."""
+        return not self.unchecked and all(result.as_recorded for result in self.results)
 
     def __iter__(self) -> Iterator[ClaimResult]:
         return iter(self.results)
@@ -275,12 +276,12 @@ def verify(name: str | None = None, *, slow: bool = False, progress: Callable[[i
     Returns
     -------
     Verification
-        The verdicts; print() shows them beside those recorded.
+        The verdicts; print() shows them beside those recorded. After Ctrl-C: of the claims before it.
 
     Raises
     ------
     ParamError
-        For an unknown name; KeyboardInterrupt at Ctrl-C.
+        For an unknown name; KeyboardInterrupt at Ctrl-C in the first claim.
 
     Examples
     --------
@@ -292,13 +293,19 @@ def verify(name: str | None = None, *, slow: bool = False, progress: Callable[[i
         raise ParamError(f"name is the text of a claim, model or family, or None, not {value_text(name)}")
     if not isinstance(slow, bool):
         raise ParamError(f"slow is True or False, not {value_text(slow)}")
-    results, claims = [], choose_claims(name, slow=slow)
-    for done, claim in enumerate(claims):
-        if progress is not None:
-            progress(done, len(claims), claim.name)
-        with all_or_nothing():  # of a run that was interrupted there is no verdict
-            results.append(check_claim(claim))
-    return Verification(tuple(results))
+    results: list[ClaimResult] = []
+    claims = choose_claims(name, slow=slow)
+    try:
+        for done, claim in enumerate(claims):
+            if progress is not None:
+                progress(done, len(claims), claim.name)
+            with all_or_nothing():  # of a run that was interrupted there is no verdict
+                result = check_claim(claim)
+            results.append(result)
+    except KeyboardInterrupt:
+        if not results:
+            raise
+    return Verification(tuple(results), tuple(claim.name for claim in claims[len(results) :]))
 
 
 # The JSON of `odesim verify` as a schema, for those who read it with other programs: FORM, VERSION, and SCHEMA (JSON Schema 2020-12).
@@ -371,7 +378,8 @@ SCHEMA: dict[str, Any] = {
         "What `odesim verify --json` prints.",
         format={"const": FORM},
         version={"const": VERSION},
-        as_recorded={"type": "boolean", "description": "Whether all verdicts are the recorded ones."},
+        as_recorded={"type": "boolean", "description": "Whether all claims are checked and all verdicts are the recorded ones."},
         claims=array(CLAIM, "Sorted by paper."),
+        unchecked=array({"type": "string"}, "Names of claims that an interrupt left out."),
     ),
 }

@@ -323,7 +323,7 @@ def verify_command(name: str | None, slow: bool, listed: bool, page: bool, schem
     """Check a claim, the claims of a model or of a family, or all: each is a statement of a paper and a run that shows whether it holds.
 
     A claim has the statement as printed and, where that fails, the corrected one. Each statement has a recorded verdict;
-    if a check gives another one, the exit code is 3.
+    if a check gives another one, the exit code is 3. So it is after Ctrl-C, which keeps the claims before it.
     """
     from odesim.lab.claims import SCHEMA, choose_claims, verify
     from odesim.lab.output import claims_json, claims_page, claims_text, list_text

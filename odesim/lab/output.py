@@ -143,7 +143,7 @@ def claims_text(checked: "Verification") -> str:
     parts = []
     for paper, results in groupby(checked.results, key=lambda result: result.claim.source.key):
         parts += [paper, *(claim_text(result) for result in results)]
-    return "\n\n".join([*parts, claims_summary(checked.results)])
+    return "\n\n".join([*parts, claims_summary(checked.results, checked.unchecked)])
 
 
 def claim_text(result: "ClaimResult") -> str:
@@ -195,14 +195,15 @@ def building_on(names: Iterable[str]) -> list[str]:
 OUTCOMES = ("hold as printed", "only under a condition", "only corrected", "fail", "with an error")
 
 
-def claims_summary(results: Sequence["ClaimResult"]) -> str:
-    """Claims by outcome, whether all verdicts are as recorded, and what builds on those that are not."""
+def claims_summary(results: Sequence["ClaimResult"], unchecked: Sequence[str] = ()) -> str:
+    """Claims by outcome, whether all verdicts are as recorded, what builds on those that are not, and how many are not checked."""
     counts = Counter(outcome(result) for result in results)
     parts = ", ".join(f"{counts[name]} {name}" for name in OUTCOMES if counts[name])
     off = [result.claim.name for result in results if not result.as_recorded]
     end = f"not as recorded: {', '.join(off)}" if off else "all verdicts are as recorded"
     others = building_on(off) if off else []
     end += f"; see also what builds on {'it' if len(off) == 1 else 'them'}: {', '.join(others)}" * bool(others)
+    end += f"; interrupted: {counted(len(unchecked), 'claim')} from {unchecked[0]} on not checked" if unchecked else ""
     return wrap_paragraph(f"{counted(len(results), 'claim')}: {parts}; {end}")
 
 
@@ -219,7 +220,8 @@ def outcome(result: "ClaimResult") -> str:
 def claims_json(checked: "Verification") -> str:
     """Output of `odesim verify --json` on one line of ASCII; numbers that are not finite are null."""
     rows = [claim_object(result) for result in checked.results]
-    return json.dumps({"format": FORM, "version": VERSION, "as_recorded": checked.as_recorded, "claims": rows}, allow_nan=False)
+    about = {"format": FORM, "version": VERSION, "as_recorded": checked.as_recorded, "unchecked": checked.unchecked}
+    return json.dumps({**about, "claims": rows}, allow_nan=False)
 
 
 def claim_object(result: "ClaimResult") -> dict[str, Any]:

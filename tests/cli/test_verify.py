@@ -169,7 +169,7 @@ def test_no_verdict_after_an_interrupt(kind, number, odesim, monkeypatch):
             looked.append(RUNS[kind]())
         return [Measurement("whole", float(all(looked)), 1.0, 0.0)]
 
-    monkeypatch.setattr("odesim.lab.claims.all_claims", lambda: [claim_of(Verdict.HOLDS, check)] * 2)
+    monkeypatch.setattr("odesim.lab.claims.all_claims", lambda: [claim_of(Verdict.HOLDS, check)])
     assert odesim("verify", "--quiet").exit_code == 0
     _, calls = interrupted_at(0, number, lambda: odesim("verify", "--quiet"))
     looked.clear()
@@ -180,3 +180,27 @@ def test_no_verdict_after_an_interrupt(kind, number, odesim, monkeypatch):
         assert (done.exit_code, done.stdout) == (3, ""), (moment, done.stdout)
         assert done.stderr == "odesim: interrupted; nothing more was written\n"
         assert all(looked)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda n: n.name)
+@pytest.mark.parametrize("form", ["--json", "--quiet"])
+def test_an_interrupt_keeps_the_claims_before_it(form, number, odesim, monkeypatch):
+    """Of three claims the second is interrupted: the first is printed with its verdict, and how many are not checked. Exit code 3."""
+    calls = []
+
+    def check() -> list[Measurement]:
+        calls.append(1)
+        if len(calls) == 2:
+            signal.raise_signal(number)
+        return [Measurement("one", 1.0, 1.0)]
+
+    monkeypatch.setattr("odesim.lab.claims.all_claims", lambda: [claim_of(Verdict.HOLDS, check)] * 3)
+    done = odesim("verify", form)
+    name = claim_of(Verdict.HOLDS, check).name
+    assert (done.exit_code, len(calls)) == (3, 2)
+    if form == "--json":
+        document = json.loads(done.stdout)
+        assert [claim["name"] for claim in document["claims"]] == [name]
+        assert (document["unchecked"], document["as_recorded"]) == ([name, name], False)
+    else:
+        assert f"interrupted: 2 claims from {name} on not checked" in " ".join(done.stdout.split())
