@@ -3,11 +3,12 @@
 import hashlib
 import sys
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from odesim.base.errors import CodegenError
+from odesim.base.errors import CacheWarning, CodegenError
 from odesim.base.memo import ForkLock
 from odesim.targets.cache import load_module, module_name, read_file, write_file
 
@@ -43,9 +44,14 @@ def _addresses(name: str, text: str, stem: str, names: tuple[str, ...], once: bo
         begun = time.monotonic()
         try:
             code = _build(text, stem, names, once)
-        except (AttributeError, CodegenError, RuntimeError, TypeError):
+        except (AttributeError, CodegenError, RuntimeError, TypeError) as error:
             # the text has what the front end lacks or calls another library, or this version of llvmlite differs inside
             from odesim.runtime.by_numba import address
+
+            reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+            warnings.warn(
+                f"numba compiles {stem}, in several times the time and anew in each process: {reason}", CacheWarning, stacklevel=3
+            )
 
             module = load_module(text, stem)
             return tuple(address(getattr(module, n)) for n in names)

@@ -95,7 +95,7 @@ def test_a_sparse_jacobian_is_found() -> None:
     run = odesim.integrate(only, method="rodas5p", backend="numpy", initial={"heat": mode}, params={"c": 0.1}, span=(0, 1), rtol=1e-8)
     rate = 0.1 * (2 * n * np.sin(np.pi / 2 / (n + 1))) ** 2
     np.testing.assert_allclose(run.y["heat"][-1], np.exp(-rate) * mode, atol=1e-7)  # 10 * rtol
-    assert len(jacobian(compile_system(only, backend="numpy").bind({"N": n}, {"c": 0.1}), 0.0, mode).entries) == 3 * n - 2
+    assert len(jacobian(compile_system(only).bind({"N": n}, {"c": 0.1}), 0.0, mode).entries) == 3 * n - 2
 
 
 def test_a_ring_conserves() -> None:
@@ -292,7 +292,7 @@ def test_a_constant_beyond_the_end_has_no_slope(what: str) -> None:
         return by_hand(np.append(y[1:], 0), np.append(0, y[:-1]))  # type: ignore[no-any-return]
 
     J = np.array([right(y + 1e-6 * e) - right(y - 1e-6 * e) for e in np.eye(4)]).T / 2e-6
-    bound = compile_system(s, backend="numpy").bind({"N": 4}, {"c": 0.7})
+    bound = compile_system(s).bind({"N": 4}, {"c": 0.7})
     np.testing.assert_allclose(jacobian(bound, 0.0, y).dense(), J, atol=1e-7)
     np.testing.assert_allclose(backward(bound, 0.0, y, w), w @ J, atol=1e-7)
     values = {"heat": y, "w_heat": w, "c": 0.7, "t": 0.0}

@@ -112,6 +112,9 @@ def text() -> str:
     return HEAD + "\n".join(lines) + STATEMENTS
 
 
+BY_NUMBA = pytest.mark.filterwarnings("ignore:numba compiles")
+
+
 def results(monkeypatch: pytest.MonkeyPatch, by_numba: bool, once: bool = False) -> list[np.ndarray]:
     """What the functions compute from all pairs of difficult numbers."""
     special = [0.0, -0.0, 1.0, -1.5, np.inf, -np.inf, np.nan, 5e-324, 1e308, -3.0, *np.random.default_rng(3).normal(0, 30, 10)]
@@ -164,6 +167,7 @@ def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
     return np.array_equal(a, b, equal_nan=True) and np.array_equal(np.signbit(a[a == 0.0]), np.signbit(b[b == 0.0]))
 
 
+@BY_NUMBA
 @pytest.mark.parametrize("once", [False, True])
 def test_bits_are_those_of_numba(once, monkeypatch):
     """Operators, functions, conversions, control flow, arrays: on NaN, infinities, zeros of both signs, the least int64."""
@@ -171,6 +175,7 @@ def test_bits_are_those_of_numba(once, monkeypatch):
         assert np.count_nonzero(ours) > 5 and same_bits(ours, numbas)
 
 
+@BY_NUMBA
 @pytest.mark.parametrize(("case", "dtype"), [pytest.param("rows", "float64", marks=pytest.mark.slow), ("softmax", "float32")])
 def test_a_right_hand_side_has_the_bits_of_numba(case, dtype, monkeypatch):
     rates = []
