@@ -26,7 +26,6 @@ from odesim.inputs.registry import CarriedFile
 from odesim.run.chunks import Engine, Execution, complete, joined, make_pool, open_chunks, wait
 from odesim.stepper.codes import UNDONE
 from odesim.store.ensemble import EnsembleStore
-from odesim.store.remote import RemotePath, as_place
 from odesim.symbolic.system import System
 
 # one of two machines may see /scratch as another disk: the time of the manifest tells, in a file that both certainly have
@@ -154,7 +153,7 @@ def done_of(request: EnsembleRequest, chunk: Chunk, first: int, rows: Array) -> 
 
 def opened(job: Job) -> Opened:
     """The ensemble of a job, restored from its folder. Raises an OdesimError if this worker does not see it, or has other code."""
-    path = as_place(job.path)
+    path = Path(job.path)
     unseen = f"a worker of the cluster does not see {path}: it must be a folder that all machines share"
     try:
         if abs(written(path) - job.written) > SAME:
@@ -172,8 +171,7 @@ def opened(job: Job) -> Opened:
 
 def written(path: Path) -> float:
     """When the manifest of the run at path was last written, in seconds."""
-    file = path / "zarr.json"
-    return file.modified() if isinstance(file, RemotePath) else file.stat().st_mtime
+    return (path / "zarr.json").stat().st_mtime
 
 
 def manifest_of(path: Path) -> bytes:

@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -114,8 +115,8 @@ def ensemble(
         All combinations of points; points taken together. A list, an array or a text such as "linspace(0,1,5)".
     members : int
         How many random ones; with a grid at each of its points.
-    out : path or URL
-        The run is stored there chunk by chunk, also at s3://bucket/run.zarr, and the Dataset reads it when used.
+    out : path
+        The run is stored in this folder chunk by chunk, and the Dataset reads it when used.
     reduce : str or list of str
         Statistics of all members in their place: "mean", "var", "min", "max", "quantiles", "histogram", at the saved times; with
         "time_mean", "time_min", "time_max" those of what each member has over time too.
@@ -198,9 +199,8 @@ def ensemble(
         if arrays == "cupy":
             raise ParamError("arrays='cupy' leaves results on the GPU, and out writes them to a disk: give one of them")
         from odesim.store.read import open_run
-        from odesim.store.remote import as_place
 
-        place = as_place(out)
+        place = Path(out)
         run_ensemble(model, values, options, Destination(place, overwrite, resume, shard), execution)
         return open_run(place)
     for name, there in (("overwrite", overwrite), ("resume", resume), ("shard", shard), ("fail_fast", fail_fast), ("client", client)):

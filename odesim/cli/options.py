@@ -75,20 +75,6 @@ class OneOf(click.ParamType):
         return [CompletionItem(word) for word in self.words if word.startswith(incomplete)]
 
 
-class RunPlace(click.Path):
-    """The folder of a run, or its URL such as s3://bucket/run.zarr."""
-
-    def __init__(self) -> None:
-        super().__init__(path_type=Path)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if "://" not in str(value):
-            return super().convert(value, param, ctx)
-        from odesim.store.remote import as_place
-
-        return as_place(str(value))
-
-
 class ClusterKind(click.ParamType):
     """The address of a dask scheduler, or local:N."""
 

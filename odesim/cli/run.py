@@ -14,7 +14,7 @@ import click
 from odesim.base.backends import ENSEMBLE, RUN
 from odesim.base.errors import ParamError, StoreError
 from odesim.base.options import Work, pick
-from odesim.cli.options import OF_RUN, ModelKind, RunPlace, options
+from odesim.cli.options import OF_RUN, ModelKind, options
 from odesim.cli.outcome import DONE, STOPPED, say
 from odesim.cli.tables import Progress, echo
 
@@ -153,10 +153,7 @@ def store_solution(solution: "Solution", out: Path | None, overwrite: bool) -> t
     f"vary members design grid zipped shard out params sizes initial file {OF_RUN} observe max_events events until_rest sensitivities "
     "threads max_seconds cluster fail_fast overwrite plot all",
     ENSEMBLE,
-    out={
-        "type": RunPlace(),
-        "help": "Store the members in this folder, or at a URL such as s3://BUCKET/RUN.zarr. With --plot alone, nothing else is kept.",
-    },
+    out={"help": "Store the members in this folder. With --plot alone, nothing else is kept."},
     plot={"help": "Draw the members as png, pdf, svg or html (by the extension)."},
 )
 @click.option("--var", metavar="NAME[,NAME]", help="Of --plot: draw these states and observables; default: all.")
@@ -220,7 +217,7 @@ def ensemble_command(
             read_request(words, points=101),
             read_choice(var=var, x=None, y=None, at=None, index=None, log=None, all=all),
         )
-        if out and (not isinstance(out, Path) or out.suffix != ".nc"):
+        if out and out.suffix != ".nc":
             raise ParamError(f"--reduce keeps no member to store in {out}: its statistics go to --out FILE.nc")
         if out:
             check_new_file(out, overwrite=overwrite)

@@ -13,7 +13,7 @@ from odesim.base.errors import ParamError, StoreError
 from odesim.base.options import Work
 from odesim.base.signals import time_limit
 from odesim.cli.lab import lab_commands
-from odesim.cli.options import PATH, THREADS, OneOf, RealKind, RunPlace, completed, options
+from odesim.cli.options import PATH, THREADS, OneOf, RealKind, completed, options
 from odesim.cli.outcome import DONE, STOPPED, say
 from odesim.cli.tables import Counter, Progress, echo, table
 
@@ -28,7 +28,7 @@ KEYS = ("same", "different", "first", "largest", "other", "message")
 
 
 @click.command("rerun", short_help="Compute a stored run again and compare.")
-@click.argument("run", metavar="RUN", type=RunPlace())
+@click.argument("run", metavar="RUN", type=PATH)
 @options("threads model as_json quiet", threads=THREADS, quiet={"help": "Print no progress."})
 def rerun_command(run: Path, threads: int | None, model: Path | None, as_json: bool, quiet: bool) -> int:
     """Compute RUN again from what it stores, and compare. RUN itself does not change.
@@ -69,7 +69,7 @@ def computed(run: Path, threads: int | None, model: Path | None, watched: bool |
 
 
 @click.command("status", short_help="Explain a stored run: how far it is, how it ended.")
-@click.argument("run", metavar="RUN", type=RunPlace())
+@click.argument("run", metavar="RUN", type=PATH)
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 def status_command(run: Path, as_json: bool) -> int:
     """Print what RUN is and how far it has come, also while it is being computed.
@@ -114,7 +114,7 @@ def status_rows(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 @click.command("resume", short_help="Continue a stored run.")
-@click.argument("run", metavar="RUN", type=RunPlace())
+@click.argument("run", metavar="RUN", type=PATH)
 @click.option("--retry-failed", is_flag=True, help="Ensemble: integrate failed members again.")
 @click.option("--method", metavar="NAME", help="Method for --retry-failed.")
 @options(
@@ -177,7 +177,7 @@ def resume_integration(run: Path, quiet: bool) -> int:
 
 
 @click.command("plot", short_help="Draw a stored run.")
-@click.argument("run", metavar="RUN", type=RunPlace())
+@click.argument("run", metavar="RUN", type=PATH)
 @click.option(
     "--out",
     metavar="FILE",
@@ -215,7 +215,7 @@ def resume_integration(run: Path, quiet: bool) -> int:
 @options("all")
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 def plot_command(run: Path, out: Path | None, animate: Path | None, quiet: bool, **options: Any) -> None:
-    """Draw RUN, a folder or a URL to which `odesim integrate`, `ensemble` or `train` wrote with --out; or a file of netCDF.
+    """Draw RUN, a folder into which `odesim integrate`, `ensemble` or `train` wrote with --out; or a file of netCDF.
 
     \b
     odesim plot RUN                        the picture, RUN.png
@@ -285,11 +285,7 @@ def figure_of_run(run: Path, kind: str, choice: "Choice", place: Path) -> "Figur
 
 
 def beside(run: Path, suffix: str) -> Path:
-    """The run's path with another suffix, of a URL its name in the current folder. Raises StoreError if it has no name."""
-    from odesim.store.remote import RemotePath
-
-    if isinstance(run, RemotePath):
-        run = Path(run.name)
+    """The run's path with another suffix. Raises StoreError if it has no name."""
     named = run if run.name and run.name != ".." else Path(os.path.abspath(run))
     if not named.name:
         raise StoreError(f"{run} has no name from which the name of the file could be made: give one with --out")
@@ -338,7 +334,7 @@ def export_command(what: str, form: str | None, out: Path | None, overwrite: boo
     if flags and form not in OF_MODELS[1:]:
         raise ParamError(f"{flags[0]} is for the formats {', '.join(OF_MODELS[1:])}, not {form}")
     if form in OF_RUNS:
-        export_stored(RunPlace().convert(what, None, None), form, out, overwrite)
+        export_stored(Path(what), form, out, overwrite)
     else:
         export_model(what, form, out, overwrite, numbers)
 

@@ -110,15 +110,12 @@ def animate(
 
 def film_of_run(run: Any, choice: Choice) -> Film | MemberFilm:
     """The film of a run of any kind. Raises StoreError and ParamError."""
-    from odesim.store.remote import RemotePath, as_place
-
-    if isinstance(run, str | PathLike | RemotePath):
+    if isinstance(run, str | PathLike):
         from odesim.store.read import load_run, open_run, read_solution
         from odesim.store.schema import run_kind
 
-        path = as_place(run)
-        stored = run_kind(path)
-        run = open_run(path) if stored == "ensemble" else load_run(path) if stored == "training" else read_solution(path)
+        stored = run_kind(Path(run))
+        run = (open_run if stored == "ensemble" else load_run if stored == "training" else read_solution)(Path(run))
     kind = run_kind_of(run)
     if kind == "ensemble":
         return film_of_members(as_members(run), choice)

@@ -19,7 +19,6 @@ from zarr.core.buffer import Buffer, BufferPrototype
 from zarr.storage import LocalStore, WrapperStore
 
 from odesim.base.errors import StoreError
-from odesim.store.remote import RemotePath
 from odesim.store.schema import MEMBER
 
 CHUNK = re.compile(r"(.*)/c(?:/(\d+))?(?:/\d+)*", re.ASCII)
@@ -89,5 +88,4 @@ class CheckedStore(WrapperStore[Any]):
 
 def checked_store(path: Path, *, read_only: bool) -> CheckedStore:
     """The zarr store of the run, or of a group in it, at path."""
-    store = path.store(read_only=read_only) if isinstance(path, RemotePath) else LocalStore(path, read_only=read_only)
-    return CheckedStore(store, path)
+    return CheckedStore(LocalStore(path, read_only=read_only), path)

@@ -15,7 +15,6 @@ import numpy as np
 from odesim.base.arrays import Array
 from odesim.base.errors import StoreError
 from odesim.base.memo import ForkLock
-from odesim.store.remote import RemotePath
 
 # zarr's settings are those of a process: of two threads that set them at once one would leave its own behind
 _SETTINGS = ForkLock()
@@ -92,7 +91,7 @@ def chunk_files(path: Path, name: str, array: Any, chunk: int | None = None) -> 
 def has_files(files: Iterable[Path]) -> bool:
     """Whether every file exists and is not empty."""
     try:
-        return all(file.size() if isinstance(file, RemotePath) else file.stat().st_size for file in files)
+        return all(file.stat().st_size for file in files)
     except OSError:
         return False
 
@@ -100,12 +99,7 @@ def has_files(files: Iterable[Path]) -> bool:
 def check_array_files(path: Path, arrays: Mapping[str, Any]) -> None:
     """Raises StoreError if a chunk file of these arrays {name: array} in the folder path is missing: they are inputs, not results."""
     for name, array in arrays.items():
-        if isinstance(path, RemotePath):
-            sizes = (path / name).sizes()
-            there = all(sizes.get(file.relative_to(path / name)) for file in chunk_files(path, name, array))  # type: ignore[arg-type]
-        else:
-            there = has_files(chunk_files(path, name, array))
-        if not there:
+        if not has_files(chunk_files(path, name, array)):
             raise StoreError(f"{path} is damaged: of {name}, which was given, a file is missing")
 
 

@@ -14,7 +14,6 @@ from odesim.base.errors import ParamError, StoreError, no_such, value_text
 from odesim.store.export import entries
 from odesim.store.paths import damage_errors, is_run
 from odesim.store.read import load_run
-from odesim.store.remote import as_place
 from odesim.store.schema import TIME
 
 TIMES = ("t", TIME, "step", "Step", "_step", "iteration", "epoch")
@@ -81,8 +80,8 @@ def read_seeds(data: Any, time: str = "") -> tuple[Curves, ...]:
 
 def files_of(path: str | PathLike[str]) -> list[str | PathLike[str]]:
     """The files of curves in a folder, in the order of their names; the path itself where it is no folder of them. Raises StoreError."""
-    place = as_place(path)
-    if not isinstance(place, Path) or not place.is_dir() or place.suffix.lower() in FORMS or is_run(place):
+    place = Path(path)
+    if not place.is_dir() or place.suffix.lower() in FORMS or is_run(place):
         return [path]
     files = sorted(file for file in place.iterdir() if file.suffix.lower() in FORMS)
     if not files:
@@ -241,7 +240,7 @@ def load(path: str | PathLike[str]) -> Any:
     import pandas
     import xarray
 
-    place, form = as_place(path), Path(fspath(path)).suffix.lower()
+    place, form = Path(path), Path(path).suffix.lower()
     if not place.exists():
         raise StoreError(f"{path} does not exist")
     if is_run(place):

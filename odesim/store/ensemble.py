@@ -4,7 +4,7 @@ The array `status` is the ledger. It is written after the data, and members that
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,6 @@ from odesim.stepper.codes import STATUSES, UNDONE
 from odesim.store.chunks import check_array_files, chunk_files, every_chunk_written, has_files, open_group
 from odesim.store.manifest import ATTEMPT, COUNTS, LEDGER, POINTS, Manifest, ensemble_attributes
 from odesim.store.paths import damage_errors
-from odesim.store.remote import RemotePath
 from odesim.store.schema import INITIAL, PARAMS, TIME, checked_attributes
 
 
@@ -32,7 +31,6 @@ class EnsembleStore:
     def __init__(self, path: Path, layout: Layout | None = None, *, trusted: bool = False) -> None:
         """trusted: another process, which this one works for, has checked all files of the run."""
         self.path = path
-        self.listed: dict[str, int] = {}
         self.attributes = checked_attributes(path) if trusted else ensemble_attributes(path)
         self.count, self.chunk = self.attributes["members"], self.attributes["chunk"]
         with damage_errors(path), every_chunk_written():
@@ -69,8 +67,8 @@ class EnsembleStore:
 
     @property
     def writable(self) -> bool:
-        """Whether this process may write into the folder; of a URL that is not known before it does."""
-        return isinstance(self.path, RemotePath) or os.access(self.path, os.W_OK)
+        """Whether this process may write into the folder."""
+        return os.access(self.path, os.W_OK)
 
     def shared(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """(params, initial) {name: value}: the numbers that all members share."""
@@ -132,14 +130,9 @@ class EnsembleStore:
         """Numbers of chunks, among the members first to end - 1, with a done member (by this status) and a missing file."""
         chunks = range(first // self.chunk, -(-end // self.chunk))
         done = (k for k in chunks if (status[max(k * self.chunk - first, 0) : (k + 1) * self.chunk - first] != UNDONE).any())
-        is_there = has_files
-        if isinstance(self.path, RemotePath) and len(chunks) > 1:  # one list of all objects, not a question for each
-            is_there = self._are_listed
-        return [k for k in done if not is_there(f for name in self.chunk_names for f in chunk_files(self.path, name, self.arrays[name], k))]
-
-    def _are_listed(self, files: Iterable[Path]) -> bool:
-        """Whether every file was there, and not empty, when spans() was last called."""
-        return all(self.listed.get(str(file.relative_to(self.path)), 0) for file in files)
+        return [
+            k for k in done if not has_files(f for name in self.chunk_names for f in chunk_files(self.path, name, self.arrays[name], k))
+        ]
 
     def spans(self, first: int, end: int) -> Iterator[tuple[int, int, bool]]:
         """As Ledger.spans: a chunk is started if its status has a file, so that the time grows with what is on disk."""
@@ -159,9 +152,6 @@ class EnsembleStore:
     def _status_files(self) -> list[str]:
         """Names of the files of the status: one for each started chunk."""
         folder = self.path / "status" / "c"
-        if isinstance(self.path, RemotePath):
-            self.listed = self.path.sizes()
-            return [name.removeprefix("status/c/") for name in self.listed if name.startswith("status/c/")]
         return os.listdir(folder) if folder.is_dir() else []
 
     def started(self) -> Iterator[tuple[int, int]]:

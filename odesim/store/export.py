@@ -15,7 +15,6 @@ from odesim.base.errors import ParamError, StoreError, counted, escaped, no_such
 from odesim.store.chunks import open_group
 from odesim.store.paths import atomic_file, check_new_file, damage_errors
 from odesim.store.read import group_arrays, open_run
-from odesim.store.remote import as_place
 from odesim.store.schema import ENSEMBLE, EVENTS, FINAL, INITIAL, MEMBER, PARAMS, TIME, inspect_run, run_kind
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ def export_run(run: str | Path, to: str, path: str | Path, *, overwrite: bool = 
     path = check_new_file(path, overwrite=overwrite)
     try:
         with atomic_file(path) as work:
-            FORMATS[to](lambda part: _load(part, run), dataset, work, as_place(run))
+            FORMATS[to](lambda part: _load(part, run), dataset, work, Path(run))
     except OSError as error:
         raise StoreError(f"cannot write {path}: {error.strerror or error}") from error
     return path

@@ -19,7 +19,6 @@ from typing import Any, NoReturn
 import numpy as np
 
 from odesim.base.errors import StoreError
-from odesim.store.remote import RemotePath
 
 META = "zarr.json"
 OTHER_META = frozenset((".zarray", ".zgroup", ".zattrs", ".zmetadata"))  # of zarr v2, whose codecs may run code
@@ -44,7 +43,7 @@ FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os
 
 def read_document(file: Path) -> dict[str, Any]:
     """The JSON object in the file. Raises StoreError for other content, OSError if the file cannot be read."""
-    content = file.read_bytes(MAX_BYTES + 1) if isinstance(file, RemotePath) else read_plain(file)
+    content = read_plain(file)
     if len(content) > MAX_BYTES:
         raise StoreError(f"{file} is damaged: it has more than {MAX_BYTES} bytes")
     try:
@@ -135,7 +134,7 @@ def inspect_arrays(path: Path) -> dict[str, ArrayFacts]:
     arrays: dict[str, Mapping[str, Any]] = {}
     chunks: dict[str, list[int]] = {}
     try:
-        for name, size in (path.sizes() if isinstance(path, RemotePath) else local_sizes(path)).items():
+        for name, size in local_sizes(path).items():
             folder, _, last = name.rpartition("/")
             if last in OTHER_META:
                 raise StoreError(f"{path} is not a run of odesim: it holds {last}, and no metadata but those of zarr v3 are read")

@@ -6,7 +6,6 @@ import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -18,9 +17,7 @@ from odesim.ensembles.design import Design, Points, Table
 from odesim.ensembles.request import Outputs
 from odesim.stepper.codes import UNDONE
 from odesim.store.chunks import create_array, write_group
-from odesim.store.guard import META
 from odesim.store.paths import RUN_FORMAT, RUN_MARK, publish, temporary_path
-from odesim.store.remote import RemotePath, upload
 from odesim.store.schema import ENSEMBLE, INITIAL, MEMBER, PARAMS, TIME, run_of_kind
 from odesim.store.write import to_plain
 
@@ -119,19 +116,10 @@ def array_names(layout: Layout, outputs: Outputs, dtype: str) -> dict[str, list[
 def create_ensemble(path: Path, manifest: Manifest, *, overwrite: bool = False) -> None:
     """Creates the ensemble's folder at path, with inputs and empty result arrays. It is written beside path and then renamed.
 
-    A run that another process created at path meanwhile stays, unless overwrite is given. Raises OSError if the disk refuses. At a URL,
-    where nothing can be renamed, the attributes that make it a run are written last.
+    A run that another process created at path meanwhile stays, unless overwrite is given. Raises OSError if the disk refuses.
     """
     import zarr
 
-    if isinstance(path, RemotePath):
-        with TemporaryDirectory(prefix="odesim-") as folder:
-            local = Path(folder) / "run.zarr"
-            create_ensemble(local, manifest)
-            if overwrite:
-                path.delete(META)
-            upload(local, path, META)
-        return
     work = temporary_path(path)
     design, count = manifest.design, manifest.design.count
     labels = {name: label for name, (label, _) in manifest.labels.items()}

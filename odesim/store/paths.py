@@ -15,7 +15,6 @@ from uuid import uuid4
 
 from odesim.base.errors import OdesimError, StoreError, package_failure
 from odesim.store.guard import read_document
-from odesim.store.remote import RemotePath, as_place
 
 try:
     import fcntl
@@ -52,10 +51,7 @@ def check_new_run(path: str | Path, *, overwrite: bool = False) -> Path:
     path = _named_path(path)
     if path.suffix in FILE_SUFFIXES:
         raise StoreError(f"a run is a zarr folder: name it {path.with_suffix('.zarr')}, not {path}")
-    if isinstance(path, RemotePath):
-        check_writable_place(path)
-    else:
-        check_writable_folder(path.parent, path.name)
+    check_writable_folder(path.parent, path.name)
     if is_taken(path):
         if not is_run(path):
             raise StoreError(f"{path} is there and is not a run of odesim; give another name")
@@ -78,18 +74,11 @@ def check_new_file(path: str | Path, *, overwrite: bool = False) -> Path:
     return path
 
 
-def check_writable_place(path: RemotePath) -> None:
-    """Raises StoreError unless an object can be written beside the URL, and deleted."""
-    name = f".{path.name}.{uuid4().hex[:8]}.partial"
-    path.parent.write({name: b"odesim"})
-    (path.parent / name).delete()
-
-
 def check_writable_folder(folder: Path, name: str) -> None:
     """Raises StoreError unless an unnamed temporary file can be created in the folder. name: the file to write, for the message."""
     if not os.path.isdir(folder):
         if re.match(r"[a-z][a-z0-9]+:/", str(folder)):
-            raise StoreError(f"only ensembles are written at URLs: give {name!r} a folder of this machine")
+            raise StoreError(f"nothing is written at URLs: give {name!r} a folder, such as a mounted bucket")
         raise StoreError(f"{folder} is not a folder" if os.path.exists(folder) else f"no folder {str(folder)!r} to write {name!r} into")
     try:
         with tempfile.TemporaryFile(dir=folder):
@@ -162,7 +151,7 @@ def atomic_file(path: Path) -> Iterator[Path]:
 
 
 def _named_path(path: str | Path) -> Path:
-    path = as_place(path)
+    path = Path(path)
     if not path.name:
         raise StoreError(f"{str(path)!r} names no file")
     return path
@@ -170,8 +159,6 @@ def _named_path(path: str | Path) -> Path:
 
 def is_taken(path: Path) -> bool:
     """Whether path exists. Raises StoreError if the system refuses the name, or the longer one of temporary_path()."""
-    if isinstance(path, RemotePath):
-        return path.exists()
     try:
         temporary_path(path).lstat()
     except FileNotFoundError:
@@ -213,7 +200,7 @@ class RunLock:
         what: the kind of run, for the message. shared: other processes may hold it too, as the shards of one ensemble do.
         """
         self.release()
-        if fcntl is None or isinstance(path, RemotePath):  # an object store has no locks
+        if fcntl is None:
             return
         self.handle = os.open(path, os.O_RDONLY)
         try:

@@ -17,7 +17,6 @@ from odesim.run.solution import Known, Seen, Solution, no_more_times
 from odesim.stepper.occurrences import BELOW, Events
 from odesim.store.chunks import open_group
 from odesim.store.paths import damage_errors
-from odesim.store.remote import as_place
 from odesim.store.schema import ENSEMBLE, EVENTS, FINAL, INITIAL, INTEGRATION, MEMBER, PARAMS, TIME, TRAINING, inspect_run, run_of_kind
 
 if TYPE_CHECKING:
@@ -162,5 +161,5 @@ def _params(path: str | Path, names: Iterable[str]) -> dict[str, Any]:
 
 def group_arrays(path: str | Path, name: str) -> dict[str, Array]:
     """{name: array} of the group `name` inside the run at path; empty if there is no such group."""
-    folder = as_place(path) / name
+    folder = Path(path) / name
     return {key: np.asarray(array[...]) for key, array in open_group(folder).arrays()} if folder.exists() else {}

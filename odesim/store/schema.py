@@ -15,7 +15,6 @@ from odesim.inputs import arguments
 from odesim.run.solution import FLOORS
 from odesim.store.guard import GROUP_KEYS, ArrayFacts, inspect_arrays, read_document
 from odesim.store.paths import RUN_FORMAT, RUN_MARK
-from odesim.store.remote import RemotePath, as_place
 
 Check = Callable[[Any], bool]
 MAX_NAMES = 10_000
@@ -264,7 +263,7 @@ class StoredRun:
 
 def inspect_run(path: str | Path) -> StoredRun:
     """The run at path, checked before any array is decoded. Raises StoreError if there is none or a check fails."""
-    place = as_place(path if isinstance(path, RemotePath) else arguments.to_path("the folder of a run", path))
+    place = Path(arguments.to_path("the folder of a run", path))
     run = StoredRun(place, checked_attributes(place), inspect_arrays(place))
     check_run_arrays(run)
     return run
@@ -340,10 +339,6 @@ def least_files(run: StoredRun, name: str, facts: ArrayFacts) -> int:
 
 def _is_folder(path: Path) -> bool:
     """Whether path is a folder; False for a file. Raises StoreError if nothing is there or the name is invalid."""
-    if isinstance(path, RemotePath):
-        if not (path / "zarr.json").exists():
-            raise StoreError(f"no run {path}")
-        return True
     try:
         return stat.S_ISDIR(path.stat().st_mode)
     except (FileNotFoundError, NotADirectoryError):

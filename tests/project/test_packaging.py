@@ -218,7 +218,7 @@ def needed(folder: Path) -> set[str]:
     roots = {name.split(".")[0] for name in plain | {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}}
     ours = {"odesim", "tests", "models", "figures", "notebooks", *sys.stdlib_module_names}
     # cuda12, cuda13, parquet, html, explore and cluster, imported where they are asked for
-    extras = {"cupy", "cupyx", "dask", "pyarrow", "plotly", "distributed", "cloudpickle", "fsspec"}
+    extras = {"cupy", "cupyx", "dask", "pyarrow", "plotly", "distributed", "cloudpickle"}
     extras |= {"bokeh", "jupyter_bokeh"}
     named = {"yaml": "pyyaml", "PIL": "pillow", "mpl_toolkits": "matplotlib"}
     named |= {
