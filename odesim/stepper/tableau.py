@@ -98,7 +98,13 @@ def make_method(
 
 def step_cost(method: Method, right: float, n: int) -> float:
     """The cost of an explicit step in nanoseconds: right-hand sides, and sums of stages over n components."""
-    return method.last * right + 0.06 * n * float(np.count_nonzero(method.A[: method.last + 1])) + 50.0
+    return method.last * right + 0.06 * n * _terms(method) + 50.0
+
+
+@cache
+def _terms(method: Method) -> int:
+    """The terms of all sums of stages."""
+    return int(np.count_nonzero(method.A[: method.last + 1]))
 
 
 @cache

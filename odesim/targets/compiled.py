@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 
 STAGE = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_double, *[ctypes.c_int64] * 7)
 COMBINE = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 9)
+_FIRST, _ONE = np.zeros(1, np.int64), np.ones(1)  # a right-hand side alone: in row 0, once
+_AT_FIRST, _AT_ONE = _FIRST.ctypes.data, _ONE.ctypes.data
 
 
 def _values_program(stem: str, expressions: Sequence[Expr], system: System) -> Program:
@@ -311,7 +313,6 @@ class BoundNumba:
     layout: Layout
     n_events: int
     dtype: str
-    _references: list[Array] = field(default_factory=list, repr=False)
 
     @cached_property
     def stage(self) -> int:
@@ -403,18 +404,16 @@ class BoundNumba:
     @cached_property
     def _call(self) -> Callable[[float, int, int], None]:
         table, n = self.table, self.layout.size
-        row, one, stage = np.zeros(1, np.int64), np.ones(1), STAGE(self.stage)
-        self._references.extend([row, one])  # the function below has their addresses only
-        at_row, at_one = row.ctypes.data, one.ctypes.data
+        stage = STAGE(self.stage)
         if not self.scales:
-            return lambda t, y, out: stage(table, t, y, out, at_row, at_one, 0, 0, 0)
+            return lambda t, y, out: stage(table, t, y, out, _AT_FIRST, _AT_ONE, 0, 0, 0)
         combine, width = COMBINE(self.combine), np.dtype(self.dtype).itemsize
         unscaled = np.empty(n, self.dtype)
 
         def call(t: float, y: int, out: int) -> None:
-            stage(table, t, y, unscaled.ctypes.data, at_row, at_one, 0, 0, 0)
+            stage(table, t, y, unscaled.ctypes.data, _AT_FIRST, _AT_ONE, 0, 0, 0)
             for lo in range(0, n, BLOCK):
-                combine(table, 0, unscaled.ctypes.data, at_row, at_one, 1, lo, min(lo + BLOCK, n), out + lo * width)
+                combine(table, 0, unscaled.ctypes.data, _AT_FIRST, _AT_ONE, 1, lo, min(lo + BLOCK, n), out + lo * width)
 
         return call
 
