@@ -123,10 +123,10 @@ def thumbnail(figure: Figure, path: Path) -> None:
     figure.savefig(path, bbox_inches=box, dpi=160, metadata=METADATA["png"])
 
 
-def draw(figure: Figure, folder: Path, name: str, page: str = "") -> None:
-    """Writes a figure as a picture, as its thumbnail, and as a page to zoom in, which is that of the figure if none is given."""
+def draw(figure: Figure, folder: Path, name: str) -> None:
+    """Writes a figure as a picture, as its thumbnail, and as a page to zoom in."""
     picture = save(figure, folder / "pictures" / f"{name}.png")
-    write(folder / INTERACTIVE / f"{name}.html", page or page_of_figure(figure, PLOTLY))
+    write(folder / INTERACTIVE / f"{name}.html", page_of_figure(figure, PLOTLY))
     thumbnail(figure, picture.with_suffix(".small.png"))
 
 
@@ -277,11 +277,10 @@ def write_family(folder: Path, family: str, names: list[str], run: bool) -> list
 
 def draw_model(folder: Path, name: str) -> None:
     """Draws a default run of a model; on arrays, for which nothing is compiled, where it has no noise."""
-    from odesim.plot.html import page_of_solution
     from odesim.plot.solution import figure_of_solution
 
     backend = "numba" if odesim.load_model(name).noise else "numpy"
     run = odesim.integrate(name, save=200, backend=backend)
     figure = figure_of_solution(run)
     figure.set_layout_engine(None)  # it has its places, and is drawn once
-    draw(figure, folder, name, page_of_solution(run, plotlyjs=PLOTLY))  # fits a phone, where the figure's does not
+    draw(figure, folder, name)

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from odesim.plot.choice import Choice
-    from odesim.plot.files import Page
     from odesim.run.solution import Solution
 
 
@@ -38,13 +37,7 @@ def check_picture_place(out: Path | None, plot: Path | None, *, overwrite: bool 
         import_module("odesim.plot.style")
 
 
-def picture_of(solution: "Solution", choice: "Choice", plot: Path | None) -> "Figure | Page":
-    """The picture of a Solution for the place `plot`: a Figure, or a page of html."""
-    module, name = ("html", "page_of_solution") if plot and plot.suffix.lower() == ".html" else ("solution", "figure_of_solution")
-    return getattr(import_module(f"odesim.plot.{module}"), name)(solution, choice)
-
-
-def draw(figure: "Callable[[], Figure | Page]", plot: Path | None) -> tuple[Path | None, str]:
+def draw(figure: "Callable[[], Figure]", plot: Path | None) -> tuple[Path | None, str]:
     """Saves a picture; returns its path or None, and a sentence that says why it was not saved, or an empty one.
 
     The reason is that there is nothing to draw, as asked or at all, or that the disk has no room for it.
@@ -123,7 +116,7 @@ def integrate_command(
         for sentence in nan_sentences(solution):
             say(sentence)
     stored, lost = store_solution(solution, out, overwrite)
-    drawn, undrawn = draw(lambda: picture_of(solution, choice, plot), plot)
+    drawn, undrawn = draw(lambda: import_module("odesim.plot.solution").figure_of_solution(solution, choice), plot)
     for sentence in filter(None, (lost, undrawn)):
         code = STOPPED
         say(sentence)

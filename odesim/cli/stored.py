@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from odesim.api.rerun import Rerun
     from odesim.plot.choice import Choice
-    from odesim.plot.files import Page
 
 KEYS = ("same", "different", "first", "largest", "other", "message")
 
@@ -254,7 +253,7 @@ def plot_command(run: Path, out: Path | None, animate: Path | None, quiet: bool,
     kind = "file" if run.suffix == ".nc" and run.is_file() else run_kind(run)
     picture = picture or check_picture(beside(run, ".png"))
     with damage_errors(run, "drawn"):
-        drawn = save(figure_of_run(run, kind, choice, picture), picture)
+        drawn = save(figure_of_run(run, kind, choice), picture)
     echo(f"drawn in {drawn}")
 
 
@@ -269,16 +268,18 @@ def animate_run(run: Path, film: Path, choice: "Choice", quiet: bool) -> None:
     echo(f"drawn in {drawn}")
 
 
-def figure_of_run(run: Path, kind: str, choice: "Choice", place: Path) -> "Figure | Page":
-    """The picture of a stored run of any kind, or of a netCDF `file`, for that place. Raises ParamError for what it does not have."""
-    from odesim.cli.run import ensemble_figure, picture_of
+def figure_of_run(run: Path, kind: str, choice: "Choice") -> "Figure":
+    """The picture of a stored run of any kind, or of a netCDF `file`. Raises ParamError for what it does not have."""
+    from odesim.cli.run import ensemble_figure
     from odesim.store.export import read_netcdf
     from odesim.store.read import load_run, read_solution
 
     if kind == "ensemble":
         return ensemble_figure(run, choice)
     if kind == "integration":
-        return picture_of(read_solution(run), choice, place)
+        from odesim.plot.solution import figure_of_solution
+
+        return figure_of_solution(read_solution(run), choice)
     from odesim.plot.methods import draw_dataset
 
     return draw_dataset(read_netcdf(run) if kind == "file" else load_run(run), choice, None)

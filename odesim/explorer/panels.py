@@ -16,7 +16,6 @@ from matplotlib.colors import to_hex
 from odesim.base.arrays import Array
 from odesim.explorer.controls import Scale
 from odesim.explorer.views import Named, Portrait, Sweep, borders
-from odesim.plot.html import event_heights
 from odesim.plot.panels import Quantity, spread_indices
 from odesim.plot.style import CATEGORIES, FAINT, INK, ordered_colors
 from odesim.run.solution import Solution
@@ -24,6 +23,7 @@ from odesim.stepper.occurrences import Events
 
 HEIGHT = 240  # pixels of a panel
 LINES = 60  # largest number of components that are drawn as lines; evenly spread ones of more
+LARGEST = 5000  # occurrences of one event that are marked, evenly spread ones of more
 NAMED = 6  # largest number of lines with a legend
 MARKERS = ("circle", "square", "triangle", "star", "diamond", "inverted_triangle")
 SEQUENTIAL, DIVERGING = "Viridis256", "RdBu11"
@@ -124,6 +124,28 @@ class TimePanel:
                     data["name"] += [name] * len(heights)
                     data["marker"] += [MARKERS[number % len(MARKERS)]] * len(heights)
         return data
+
+
+def event_heights(quantity: Quantity, t: Array, name: str, events: Events, *, lines: bool) -> tuple[Any, Any]:
+    """(which occurrences are marked, where they stand in the panel of a quantity): the value on a line, the component in a map.
+
+    t (T,): the times of its values.
+
+    An event stands on the components that it reads or sets. One without an index also stands on the line of a number, else at the foot
+    of the panel. None: not in this panel. lines: whether the panel has lines.
+    """
+    every = np.arange(len(events))
+    occurrences, components = quantity.marks.get(name, (every, every * 0 if quantity.count == 1 and events.indices is None else None))
+    chosen = spread_indices(len(occurrences), LARGEST)
+    occurrences = occurrences[chosen]
+    if components is None:
+        return occurrences, [float(np.nanmin(quantity.flat))] * len(occurrences) if lines and events.indices is None else None
+    components = components[chosen]
+    if not lines:
+        return occurrences, components.tolist()
+    curves = {i: quantity.curve(i, t)[:2] for i in np.unique(components).tolist()}
+    curves = {i: (x, np.ma.filled(line, np.nan)) for i, (x, line) in curves.items()}
+    return occurrences, [float(np.interp(at, *curves[i])) for at, i in zip(events.t[occurrences], components.tolist(), strict=True)]
 
 
 def replace_data(source: ColumnDataSource, data: Mapping[str, Any]) -> None:

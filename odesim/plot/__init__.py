@@ -4,7 +4,6 @@ The methods `plot()` of Solution, Trajectory and Comparison and `run.odesim.plot
 array of those of several panels. Every function imports matplotlib when it is first used.
 
 figure_of_solution, figure_of_ensemble, figure_of_trajectory, figure_of_comparison: a Figure 80 or 160 mm wide, to work on further.
-page_of_solution: a page of html to zoom and hover in, by plotly.
 Choice: names, axes, a time, a component and scales to draw. save: writes a Figure, or that of Axes, as png, pdf, svg or html.
 animate: an array over time as gif or mp4. STYLE: the style of the pictures, for plt.style.use; project_style: a context with it.
 """
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from odesim.plot.ensemble import figure_of_ensemble
     from odesim.plot.files import save
     from odesim.plot.film import animate
-    from odesim.plot.html import page_of_solution
     from odesim.plot.solution import figure_of_solution
     from odesim.plot.style import STYLE, project_style
     from odesim.plot.trajectory import figure_of_trajectory
@@ -31,7 +29,6 @@ _HOMES = {
     "figure_of_ensemble": "ensemble",
     "figure_of_solution": "solution",
     "figure_of_trajectory": "trajectory",
-    "page_of_solution": "html",
     "project_style": "style",
     "save": "files",
 }
@@ -44,7 +41,6 @@ __all__ = [
     "figure_of_ensemble",
     "figure_of_solution",
     "figure_of_trajectory",
-    "page_of_solution",
     "project_style",
     "save",
 ]

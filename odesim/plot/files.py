@@ -36,10 +36,6 @@ MARKS = {
 }
 
 
-class Page(str):
-    """The text of a page of html, as odesim.plot.html makes it."""
-
-
 def check_picture(path: str | Path, *, overwrite: bool = False, formats: Sequence[str] = PICTURES) -> Path:
     """path as a Path, if a picture can be written there; a picture that odesim drew may be replaced. Does not import matplotlib.
 
@@ -99,12 +95,12 @@ def write_atomically(target: Path, write: Callable[[Path], object]) -> None:
         raise StoreError(f"cannot write {str(target)!r}: {error.strerror or error}") from error
 
 
-def save(picture: "Figure | Axes | Array | Page", path: str | Path) -> Path:
+def save(picture: "Figure | Axes | Array", path: str | Path) -> Path:
     """Writes a picture to path as png, pdf, svg or html, by its extension; a file there is replaced.
 
     Parameters
     ----------
-    picture : Figure, Axes, array of Axes or Page
+    picture : Figure, Axes or array of Axes
         As of `plot` of a run, of the functions here, or of matplotlib. Of Axes the whole Figure is written.
     path : str or Path
         Where. html needs plotly, the extra `odesim[html]`.
@@ -129,13 +125,12 @@ def save(picture: "Figure | Axes | Array | Page", path: str | Path) -> Path:
     """
     from odesim.plot.style import DPI, project_style
 
-    target = _check_format(path, PAGE if isinstance(picture, Page) else PICTURES)
+    target = _check_format(path)
     extension = target.suffix[1:].lower()
     if extension in PAGE:
-        page = picture if isinstance(picture, Page) else page_of_figure(figure_of(picture))
+        page = page_of_figure(figure_of(picture))
         write_atomically(target, lambda temporary: temporary.write_text(page, encoding="utf-8"))
         return target
-    assert not isinstance(picture, Page)  # which has another extension
     figure = figure_of(picture)
 
     def write(temporary: Path) -> None:
@@ -146,15 +141,22 @@ def save(picture: "Figure | Axes | Array | Page", path: str | Path) -> Path:
     return target
 
 
-def page_of_figure(figure: "Figure", plotlyjs: bool | str = True) -> Page:
-    """A Page of a Figure. plotlyjs: as plotly takes it: in the page itself, or the address of the file."""
+def page_of_figure(figure: "Figure", plotlyjs: bool | str = True) -> str:
+    """A page of html of a Figure, which fits the window. plotlyjs: as plotly takes it: in the page itself, or the address of the file."""
     from html import escape
 
-    from odesim.plot.html_figure import to_plotly
+    from odesim.plot.html import SCRIPT, to_plotly, widest
 
-    text: str = to_plotly(figure).to_html(include_plotlyjs=plotlyjs, full_html=True, div_id="picture", config={"displaylogo": False})
-    head = f"<head>{MARKS[PAGE[0]].decode()}<title>{escape(figure.get_suptitle()) or 'odesim'}</title><link rel='icon' href='data:,'>"
-    return Page(text.replace("<head>", head, 1))
+    words: Any = {
+        "include_plotlyjs": plotlyjs,
+        "div_id": "picture",
+        "post_script": SCRIPT,
+        "default_width": f"min(100%, {widest(figure)}px)",
+    }
+    text: str = to_plotly(figure).to_html(config={"displaylogo": False}, **words)
+    title = escape(figure.get_suptitle()) or "odesim"
+    marks = f"{MARKS[PAGE[0]].decode()}<meta name='viewport' content='width=device-width'><link rel='icon' href='data:,'>"
+    return text.replace("<head>", f"<head>{marks}<title>{title}</title>", 1)
 
 
 def figure_of(picture: "Figure | Axes | Array") -> "Figure":

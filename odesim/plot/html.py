@@ -1,42 +1,50 @@
-"""The picture of a Solution as a page of html, by plotly: one can zoom, read values off and choose components in the legend.
+"""Any picture of odesim as a page of html: the artists of a matplotlib Figure as traces of plotly, in the same places.
 
-It shows the quantities of the still picture. plotly is the extra `odesim[html]`, and is imported when a page is made.
+One can zoom, read values off and turn lines with a name, and events, on and off in the legend. A new kind of picture needs nothing here,
+as long as it is made of lines, areas, meshes, points, bars and words. Letters have their size in pixels; panels are as wide as the window
+allows, and on a phone one below the other.
 """
 
 import re
-from collections.abc import Set as AbstractSet
+import unicodedata
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from html import escape
-from json import dumps
-from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.collections import Collection, LineCollection, PathCollection, QuadMesh
+from matplotlib.colors import to_rgba
+from matplotlib.contour import ContourSet
+from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
+from matplotlib.legend import Legend
+from matplotlib.lines import Line2D
+from matplotlib.patches import FancyArrowPatch, Patch
+from matplotlib.spines import Spine
+from matplotlib.table import Table
+from matplotlib.text import Annotation, Text
+from matplotlib.ticker import AutoLocator, LogLocator, MaxNLocator
+from matplotlib.transforms import Bbox, IdentityTransform
 
 from odesim.base.arrays import Array
-from odesim.inputs.registry import summary
-from odesim.plot.between import with_between, with_times
-from odesim.plot.choice import Choice
-from odesim.plot.files import MARKS, PAGE, Page
-from odesim.plot.html_figure import words_of
-from odesim.plot.labels import not_shown, symbol
-from odesim.plot.panels import MAP, MAX_MARKS, RASTER, Quantity, spread_indices
-from odesim.plot.scales import TimeAxis, color_scale, make_time_axis
-from odesim.plot.solution import COLORS, GREY, choose_quantities, refuse_scales, with_rasters
-from odesim.plot.style import CATEGORIES, DIVERGING, SEQUENTIAL, ordered_colors
-from odesim.stepper.occurrences import Events
+from odesim.base.errors import ParamError
+from odesim.plot.labels import balanced, without_power
+from odesim.plot.style import project_style, root_figure
 
-if TYPE_CHECKING:
-    from odesim.run.solution import Solution
-
-COLUMNS, HEIGHT = 2, 320  # panels beside each other; pixels of a row
-HEAD, LINE, FOOT, ENTRY = 90, 18, 80, 22  # pixels: the title, a note below it, below a panel, an entry of the legend
-LETTERS = 46  # that a phone has room for
-BETWEEN = 0.12  # two columns
-MARKS_OF_EVENTS = ("circle-open", "square-open", "triangle-up-open", "star-open", "diamond-open", "triangle-down-open")
-TICK = "line-ns-open"  # of many
-LARGEST = 5000  # occurrences of one event that are marked, evenly spread ones of more
+PIXELS = 150.0  # of an inch: letters of 7 points have some 15
+STRETCH, PHONE = 1.4, 360  # of panels where there is room for them; pixels of the narrowest window that has all
+LEGEND, BAR = 210, 30  # pixels beside the picture, and above it, where plotly has its buttons
+LETTER, LINE = 0.55, 1.3  # width and height of a letter, of its size
+SAMPLE, ENTRY_TYPE, ENTRY = 45, 11, 26  # pixels of the sample, the letters and the height of an entry of a legend
+TICKS, BETWEEN = 24, 14  # pixels below a panel and between two, one below the other
+LAST = 10**6  # row of a panel without a place in a grid
 SCRIPT = """
-const page = document.getElementById('{plot_id}'), ways = [WIDE, NARROW];
+const page = document.getElementById('{plot_id}'), ways = page.layout.meta;
 let last = 0;
 function arrange() {
   const way = Number(page.clientWidth < 640);
@@ -45,197 +53,514 @@ function arrange() {
 window.addEventListener('resize', arrange);
 arrange();
 """
-"""In the page: panels beside each other where it is wide, else one below the other, as on a phone."""
+"""In the page: panels as in the picture where the window is wide, else one below the other, as on a phone."""
+UNNAMED = re.compile(r"(_child\d+|_nolegend_|_container\d+)?")
+SHADES, CLEAR = 64, "rgba(0,0,0,0)"  # steps of a colour scale; no colour
+MARKERS = {"o": "circle", "s": "square", "^": "triangle-up", "v": "triangle-down", "D": "diamond", "x": "x", "+": "cross", "*": "star"}
+DASHES = {"-": "solid", "--": "dash", ":": "dot", "-.": "dashdot"}
+STEPS = {"steps-pre": "vh", "steps-post": "hv", "steps-mid": "hvh", "steps": "vh"}
+SIGNS = {
+    "times": "×",
+    "cdot": "·",
+    "leq": "≤",
+    "geq": "≥",
+    "infty": "∞",
+    "langle": "⟨",
+    "rangle": "⟩",
+    "partial": "∂",
+    "to": "→",
+    "pm": "±",
+}
+PAPER = {"xref": "paper", "yref": "paper"}
+MATH = re.compile(r"\\(?:mathrm|mathit|mathbf|text|operatorname)\s*\{([^{}]*)\}|\\([A-Za-z]+)\s?|\\(.)|([_^])(?:\{|(?=\\?\w))|([{}])")
 
 
-def page_of_solution(solution: "Solution", choice: Choice | None = None, *, plotlyjs: bool | str = True) -> Page:
-    """A page of html of a Solution: few components as lines, many as a map of components over time, events as marks.
+def to_plotly(figure: Figure) -> Any:
+    """The Figure of plotly, whose layout.meta has what relayout takes for a wide window and for a narrow one.
 
-    One can zoom, read values off and choose lines. Nothing is loaded from elsewhere when it is opened. It needs plotly, the extra
-    `odesim[html]`.
-
-    Parameters
-    ----------
-    solution : Solution
-        As of `integrate`.
-    choice : Choice
-        Quantities, a component, scales.
-    plotlyjs : bool or str
-        As plotly takes it: its program in the page itself, or the address of the file.
-
-    Returns
-    -------
-    Page
-        A text, which `save` writes.
-
-    Raises
-    ------
-    ParamError
-        For a choice that the run does not have.
-
-    Examples
-    --------
-    >>> run = odesim.integrate("joma.nonlinear", sizes={"M": 3})
-    >>> page = odesim.plot.page_of_solution(run)
-    >>> odesim.plot.save(page, "run.html").name
-    'run.html'
+    Raises ParamError for an artist that it has no trace for.
     """
-    figure = make_figure(solution, choice or Choice())
-    ways = [dumps(arrangement(figure, columns)) for columns in (COLUMNS, 1)]
-    script = SCRIPT.replace("WIDE", ways[0]).replace("NARROW", ways[1])
-    text: str = figure.to_html(include_plotlyjs=plotlyjs, full_html=True, div_id="picture", post_script=script)
-    head = f'<head>{MARKS[PAGE[0]].decode()}<meta name="viewport" content="width=device-width"><title>{escape(str(solution.model))}</title>'
-    return Page(text.replace("<head>", head, 1))
+    from plotly.graph_objects import Figure as PlotlyFigure
+
+    with project_style():
+        figure.draw_without_rendering()  # the layout is what is copied
+        page: dict[str, Any] = {"data": [], "layout": {"annotations": [], "shapes": []}}
+        every = list(with_insets(figure.axes))
+        heads: list[Any] = [figure._suptitle, *figure.texts, figure._supxlabel, figure._supylabel]  # type: ignore[attr-defined]  # no public name
+        heads = [text for text in dict.fromkeys(heads) if text is not None and text.get_text().strip() and text.get_visible()]
+        for text in heads:
+            head = {"text": "", **PAPER, "x": 0.5, "y": 1.0, "xanchor": "center", "yanchor": "top", "showarrow": False}
+            page["layout"]["annotations"].append(head | {"font": {"size": float(text.get_fontsize()) * PIXELS / 72, "color": "#222"}})
+        for number, axes in enumerate(every):
+            add_axes(page, axes, every[:number], number + 1)
+        for legend in [*figure.legends, *(axes.get_legend() for axes in every)]:
+            add_entries(page, legend)
+        blocks, width = blocks_of(every), float(PIXELS * figure.get_figwidth())
+    names = [trace["name"] for trace in page["data"] if trace["showlegend"]]
+    names = names if len(names) > 1 else []  # a single curve is named by its axis
+    ways = [arrangement(page, heads, blocks, names, width, narrow=narrow) for narrow in (False, True)]
+    page["layout"] |= {
+        "margin": {"l": 0, "r": LEGEND * bool(names)},
+        "template": "plotly_white",
+        "font": {"family": "DejaVu Sans, sans-serif", "size": 12},
+        "legend": {"tracegroupgap": 4, "font": {"size": ENTRY_TYPE}},
+        "showlegend": bool(names),
+        "hovermode": "closest",
+        "meta": ways,
+    }
+    plotly = PlotlyFigure(page)  # at once: it checks and copies all that it has each time something is added
+    for key, value in ways[0].items():
+        plotly.layout[key] = value
+    return plotly
 
 
-def make_figure(solution: "Solution", choice: Choice) -> Any:
-    """The Figure of plotly of a Solution."""
-    from plotly.subplots import make_subplots
-
-    solution = with_times(solution)
-    drawn, hidden, _ = choose_quantities(solution, choice)
-    drawn = with_rasters(drawn, solution, maps=not choice.var)
-    refuse_scales(choice, drawn)
-    time_axis = make_time_axis(solution.t, str(solution.attrs.get("time_unit") or ""), choice.scale("x"))
-    drawn, notes = with_between(drawn, solution, choice, time_axis)
-    label = f"t ({solution.attrs['time_unit']})" if solution.attrs.get("time_unit") else "t"
-    titles = [escape(q.name) if q.view == RASTER else words_of(q.label) for q in drawn]
-    figure: Any = make_subplots(len(drawn), 1, subplot_titles=titles, shared_xaxes="all")
-    events = {name: Events.of(occurrences) for name, occurrences in solution.events.items() if len(occurrences)}
-    rasters = {q.name for q in drawn if q.view == RASTER}
-    for number, quantity in enumerate(drawn):
-        place = {"row": 1 + number, "col": 1}
-        if quantity.view != RASTER:
-            add_quantity(figure, quantity, time_axis, place, log_colors=bool(choice.scale("c")))
-        if quantity.kind != "lines":  # plotly's order is that of the first ticks
-            order = [quantity.component(int(i)) for i in spread_indices(quantity.count, MAP)]
-            axis: Any = {"categoryorder": "array", "categoryarray": order, "range": [len(order) - 0.5, -0.5], "nticks": 8}
-            figure.update_yaxes(type="category", title_text=words_of(", ".join(map(symbol, quantity.dims))), **axis, **place)
-        elif choice.is_log("y", quantity.view == "Log"):
-            figure.update_yaxes(type="log", exponentformat="power", **place)
-        here = {quantity.name} if quantity.view == RASTER else events.keys() - rasters
-        add_events(figure, quantity, solution.t, events, here, place)
-        for value in solution.attrs.get("levels", {}).get(quantity.name, ()) if quantity.kind == "lines" else ():
-            figure.add_hline(value, line={"color": GREY, "width": 1, "dash": "dash"}, layer="below", **place)
-        if number + COLUMNS >= len(drawn):
-            figure.update_xaxes(title_text=escape(label), **place)
-    figure.update_xaxes(type="log" if time_axis.log else "linear", showticklabels=True)
-    end = f": {solution.status} at t = {float(solution.t[-1]):.6g}" * (solution.status not in ("ok", "event"))
-    more = [re.sub("<[^>]*>", "", words_of(note)) for note in not_shown([q.name for q in hidden])]  # notes are escaped
-    about = summary(str(solution.model), solution.attrs).replace("`", "")
-    words = {"title": f"{solution.model}{end}", "notes": [*[about] * bool(about), *more, *notes]}
-    figure.update_layout(template="plotly_white", font_family="DejaVu Sans, sans-serif", meta=words, margin={"l": 60, "r": 20, "b": 20})
-    figure.update_layout(title={"x": 0.02, "y": 1, "yref": "container", "yanchor": "top", "pad": {"t": 36}})
-    for key, value in arrangement(figure, COLUMNS).items():
-        figure.layout[key] = value
-    return figure
+def widest(figure: Figure) -> int:
+    """Pixels of a page beyond which panels would only be flat."""
+    return round(STRETCH * PIXELS * figure.get_figwidth() + LEGEND)
 
 
-def arrangement(figure: Any, columns: int) -> dict[str, Any]:
-    """What plotly's relayout takes to place the panels, their titles and colour bars in columns, the legend beside or below them."""
-    layout, count = figure.layout, len([*figure.select_xaxes()])
-    entries = sum(trace.type == "scatter" and trace.showlegend is not False for trace in figure.data)
-    letters, beside, below = LETTERS * columns, columns > 1, ENTRY * entries
-    rows, columns = -(-count // columns), min(count, columns)
-    notes = [line for note in layout.meta["notes"] for line in wrap(note, letters)]
-    places: dict[str, Any] = {"title.text": "<br>".join([escape(layout.meta["title"]), *(f"<sub>{escape(note)}</sub>" for note in notes)])}
-    head, foot = HEAD + LINE * len(notes), 20 if beside else 20 + below
-    places |= {"margin.t": head, "margin.b": foot, "height": head + HEIGHT * rows + foot}
-    bars = any("coloraxis" in key for key in layout)
-    legend = {"orientation": "v", "x": 1.1 if bars else 1.02, "y": 1.0} if beside else {"orientation": "h", "x": 0.0, "y": 0.0}
-    places |= {f"legend.{key}": value for key, value in legend.items()}
-    width = (1 - BETWEEN * (columns - 1)) / columns
-    for k in range(count):
-        row, column = divmod(k, columns)
-        left, top = column * (width + BETWEEN), 1 - row / rows
-        right, low = left + width, 1 - (row + 1 - FOOT / HEIGHT) / rows
-        number = str(k + 1) if k else ""
-        places |= {f"xaxis{number}.domain": [left, right], f"yaxis{number}.domain": [low, top]}
-        places |= {f"annotations[{k}].x": (left + right) / 2, f"annotations[{k}].y": top}
-        if f"coloraxis{number}" in layout:
-            bar = {"x": right, "y": (low + top) / 2, "len": top - low}
-            places |= {f"coloraxis{number}.colorbar.{key}": value for key, value in bar.items()}
-    return places
+@dataclass(frozen=True)
+class Block:
+    """A panel with the Axes that go where it goes: its colour bar, insets, twins; boxes in pixels of the figure, from below.
+
+    numbers: of the Axes, its own first. boxes: of these. outer: with labels.
+    """
+
+    axes: Axes
+    numbers: list[int]
+    boxes: list[Bbox]
+    outer: Bbox
+
+    def ends(self, part: Bbox, panel: Bbox, dim: int) -> list[float]:
+        """Where the ends of a box go if the panel goes to another place: inside in proportion, outside as far from its edge."""
+        (low, high), (first, last) = panel.get_points()[:, dim], self.boxes[0].get_points()[:, dim]
+        x: Array = part.get_points()[:, dim]
+        inside = low + (x - first) * (high - low) / (last - first)
+        return [float(end) for end in np.select([x < first, x > last], [x + low - first, x + high - last], inside)]
 
 
-def add_quantity(figure: Any, quantity: Quantity, time_axis: TimeAxis, place: dict[str, int], *, log_colors: bool) -> None:
-    """Adds a line for each of few components, with its jumps, or a map of many."""
-    values = quantity.flat[time_axis.rows]
-    t = time_axis.t[time_axis.rows]
-    if quantity.kind == "lines":
-        colors: list[Any] = [CATEGORIES[0]] if quantity.count == 1 else [rgb(color) for color in ordered_colors(quantity.count)]
-        for i, color in enumerate(colors):
-            x, line, _ = quantity.curve(i, time_axis.t, time_axis.rows)
-            line = np.ma.filled(line, np.nan)
-            name = quantity.part_name(i)
-            style = {"mode": "lines", "line": {"color": color, "width": 1.5}, "hovertemplate": "t = %{x:.6g}<br>%{y:.6g}", "name": name}
-            figure.add_scatter(x=x, y=line, legendgroup=quantity.name, **style, **place)
+def blocks_of(every: list[Axes]) -> list[Block]:
+    """The Blocks of a figure in order of reading."""
+    scaled = [PIXELS / root_figure(axes).dpi for axes in every]
+    inner = [Bbox(k * axes.get_window_extent().get_points()) for k, axes in zip(scaled, every, strict=True)]
+    outer = [Bbox(k * (axes.get_tightbbox() or axes.get_window_extent()).get_points()) for k, axes in zip(scaled, every, strict=True)]
+    first: dict[int, list[int]] = {}
+    for k, (axes, box) in enumerate(zip(every, inner, strict=True)):
+        if axes.get_label() != "<colorbar>" and not any(apart(inner[m], box) == 0 for m in first):
+            first[k] = [k]
+    for k, box in enumerate(inner):
+        if k not in first:
+            first[min(first, key=lambda m: apart(inner[m], box))].append(k)
+    blocks = [Block(every[m], [k + 1 for k in p], [inner[k] for k in p], Bbox.union([outer[k] for k in p])) for m, p in first.items()]
+    return sorted(blocks, key=cell_of)
+
+
+def cell_of(block: Block) -> tuple[int, int]:
+    """(row, column) where a panel begins in the grid of its figure; of one without, after all others."""
+    spec = block.axes.get_subplotspec()
+    top = spec.get_topmost_subplotspec() if spec else None
+    return (top.rowspan.start, top.colspan.start) if top else (LAST, 0)
+
+
+def apart(one: Bbox, other: Bbox) -> float:
+    """How far two boxes are apart, 0 where they meet."""
+    (low, high), (first, last) = one.get_points(), other.get_points()
+    return float(np.maximum(0, np.maximum(low - last, first - high)).sum())
+
+
+def arrangement(page: Any, heads: list[Any], blocks: list[Block], names: list[str], width: float, *, narrow: bool) -> dict[str, Any]:
+    """What relayout takes: the places of Axes, words above them, the legend beside or below.
+
+    width: of the figure, in pixels. names: in the legend.
+    """
+    width, panels = (PHONE, stacked(blocks)) if narrow else (STRETCH * width, beside(blocks))
+    height = max((panel.y1 + block.outer.y1 - block.boxes[0].y1 for block, panel in zip(blocks, panels, strict=True)), default=0.0)
+    places: dict[str, Any] = {}
+    for block, panel in zip(blocks, panels, strict=True):
+        for number, part in zip(block.numbers, block.boxes, strict=True):
+            for dim, size in enumerate((width, height)):
+                places[f"{axis_name('xy'[dim], number)}.domain"] = np.clip(np.divide(block.ends(part, panel, dim), size), 0, 1).tolist()
+        x = axis_name("x", block.numbers[0])
+        places[f"{x}.showticklabels"] = page["layout"][x]["showticklabels"] or (narrow and bool(page["layout"][x]["ticks"]))
+    top, tops = float(BAR), list[float]()
+    for k, text in enumerate(heads):
+        size = float(text.get_fontsize()) * PIXELS / 72
+        lines = [balanced(line, int(width / (LETTER * size))) for line in (text.get_label() or text.get_text()).split("\n")]
+        places[f"annotations[{k}].text"] = words_of("\n".join(lines))
+        tops.append(top)
+        top += LINE * size * len("\n".join(lines).split("\n"))
+    top += BETWEEN
+    places |= {f"annotations[{k}].yshift": top - y for k, y in enumerate(tops)}
+    # plotly gives all entries of a legend that lies the width of the longest
+    rows = -(-len(names) // max(int(PHONE / (SAMPLE + LETTER * ENTRY_TYPE * max(map(len, names)))), 1)) if names and narrow else 0
+    places |= {"margin.t": top, "margin.b": ENTRY * rows, "height": height + top + ENTRY * rows}
+    places |= {"margin.r": LEGEND * (bool(names) and not narrow), "legend.orientation": "h" if narrow else "v"}
+    return places | {"legend.x": 0.0 if narrow else 1.02, "legend.y": 0.0 if narrow else 1.0, "legend.yanchor": "top"}
+
+
+def axis_name(letter: str, number: int) -> str:
+    """The name of an axis in a layout."""
+    return f"{letter}axis{number if number > 1 else ''}"
+
+
+def beside(blocks: list[Block]) -> list[Bbox]:
+    """The boxes of panels as in the picture, larger."""
+    foot = min((block.outer.y0 for block in blocks), default=0.0)
+    return [Bbox(STRETCH * (block.boxes[0].get_points() - (0, foot))) for block in blocks]
+
+
+def stacked(blocks: list[Block]) -> list[Bbox]:
+    """The boxes of panels one below the other, in a window as wide as a phone; one whose axes have one unit keeps its form."""
+    boxes, y = [], 0.0
+    left = max((min(block.boxes[0].x0 - block.outer.x0, PHONE / 5) for block in blocks), default=0.0)
+    for block in reversed(blocks):
+        inner, outer = block.boxes[0], block.outer
+        low, high = max(left, inner.x0 - outer.x0), PHONE - max(outer.x1 - inner.x1, TICKS / 2)
+        y += max(inner.y0 - outer.y0, TICKS)
+        height = inner.height * ((high - low) / inner.width if block.axes.get_aspect() != "auto" else 1)
+        boxes.append(Bbox([[low, y], [high, y + height]]))
+        y += height + outer.y1 - inner.y1 + BETWEEN
+    return boxes[::-1]
+
+
+def add_trace(page: Any, kind: str, **words: Any) -> None:
+    """Adds a trace of this type of plotly; of a group the legend has the first."""
+    group = words.get("legendgroup")
+    words["showlegend"] = words.get("showlegend", False) and not any(
+        t["showlegend"] and t.get("legendgroup") == group for t in page["data"]
+    )
+    page["data"].append({"type": kind, **words})
+
+
+def with_insets(axes: Iterable[Any]) -> Iterator[Axes]:
+    """The Axes that are seen, each before those inside it."""
+    for one in axes:
+        if one.get_visible():
+            yield one
+            yield from with_insets(one.child_axes)
+
+
+def add_axes(page: Any, axes: Axes, before: list[Axes], number: int) -> None:
+    """Adds the two axes of an Axes, number from 1, and all that it draws."""
+    if axes.name != "rectilinear":
+        raise ParamError(f"a page of html has no {axes.name} panel; png, pdf and svg draw it")
+    name = str(number) if number > 1 else ""
+    place = {"xaxis": f"x{name}", "yaxis": f"y{name}"}
+    same = [k for k, other in enumerate(before) if np.allclose(other.get_window_extent().extents, axes.get_window_extent().extents)]
+    for letter in "xy":
+        axis: Any = getattr(axes, f"{letter}axis")
+        shared = getattr(axes, f"get_shared_{letter}_axes")()
+        with_it = [k for k, other in enumerate(before) if shared.joined(axes, other)]
+        words = {**axis_words(axes, axis), "anchor": f"{'yx'[letter == 'y']}{name}"}
+        if axes.get_aspect() != "auto":  # a circle stays one
+            words |= {"constrain": "domain"} | ({"scaleanchor": f"x{name}"} if letter == "y" else {})
+        if with_it:
+            words["matches"] = f"{letter}{with_it[0] + 1 if with_it[0] else ''}"
+        if same:
+            words["overlaying"] = f"{letter}{same[0] + 1 if same[0] else ''}"
+        page["layout"][f"{letter}axis{name}"] = words
+    for artist in sorted(axes.get_children(), key=lambda a: a.get_zorder()):
+        if artist.get_visible() and artist is not axes.patch:
+            add_artist(page, axes, artist, place)
+    if axes.axison:
+        for axis in (axes.xaxis, axes.yaxis):  # numbers at ticks of plotly's own are whole
+            add_text(page, axes, axis.label, place, without_power(axis) if has_usual_ticks(axes, axis) else None)
+
+
+def axis_words(axes: Axes, axis: Any) -> dict[str, Any]:
+    """How an axis looks: its limits, ticks where they have words of their own, labels, line."""
+    letter = axis.axis_name
+    low, high = axis.get_view_interval()
+    log = axis.get_scale() == "log"
+    sides = {"x": ("bottom", "top"), "y": ("left", "right")}[letter]
+    side = sides[axis.get_ticks_position() == sides[1]]
+    shown = axes.axison and any(tick.label1.get_visible() or tick.label2.get_visible() for tick in axis.get_major_ticks())
+    size = PIXELS / 72 * float(axis.get_major_ticks(1)[0].label1.get_fontsize()) if axes.axison else 12
+    words: dict[str, Any] = {
+        "type": "log" if log else "linear",
+        "range": [float(v) for v in (np.log10([low, high]) if log else moved(axis, [low, high]))],
+        "showgrid": False,
+        "zeroline": False,
+        "visible": bool(axes.axison),
+        "showline": bool(axes.spines[side].get_visible()) if side in axes.spines else False,
+        "linecolor": "#888",
+        "color": "#222",
+        "side": side,
+        "showticklabels": shown,
+        "ticks": "outside" if axes.axison and axis.get_majorticklines() and len(axis.get_majorticklocs()) else "",
+        "ticklen": 3,
+        "tickfont": {"size": size},
+        "exponentformat": "power",
+        "tickangle": 0,
+    }
+    places = axis.get_majorticklocs()
+    inside = (places >= min(low, high)) & (places <= max(low, high))
+    if not has_usual_ticks(axes, axis):
+        texts = axis.get_major_formatter().format_ticks(list(places))
+        words |= {"tickmode": "array", "tickvals": moved(axis, places[inside]).tolist()}
+        words |= {"ticktext": [words_of(text) for text, seen in zip(texts, inside, strict=True) if seen]}
+    else:
+        words |= {"nticks": 1 + int(inside.sum())}
+    return words
+
+
+def has_usual_ticks(axes: Axes, axis: Any) -> bool:
+    """Whether plotly chooses the ticks of an axis."""
+    usual = isinstance(axis.get_major_locator(), MaxNLocator | AutoLocator | LogLocator) and axis.get_scale() in ("linear", "log")
+    return usual and axes.get_label() != "<colorbar>"
+
+
+def moved(axis: Axis, values: Any) -> Array:
+    """Values on an axis as plotly places them: those of a scale that it does not have are transformed."""
+    values = np.asarray(values, float)
+    return values if axis.get_scale() in ("linear", "log") else np.asarray(axis.get_transform().transform(values), float)
+
+
+def in_data(axes: Axes, points: Any, transform: Any) -> tuple[Array, Array]:
+    """(x, y) of points (n, 2) of any transform, in the data of the Axes."""
+    points = np.ma.filled(np.ma.asarray(points, float), np.nan).reshape(-1, 2)
+    if transform != axes.transData:
+        points = axes.transData.inverted().transform(transform.transform(points))
+    return moved(axes.xaxis, points[:, 0]), moved(axes.yaxis, points[:, 1])
+
+
+def add_artist(page: Any, axes: Axes, artist: Artist, place: dict[str, str]) -> None:
+    """Adds what an artist draws. Raises ParamError for one of another kind."""
+    if isinstance(artist, Line2D):
+        add_line(page, axes, artist, place)
+    elif isinstance(artist, QuadMesh):
+        add_mesh(page, axes, artist, np.asarray(artist.get_coordinates(), float), artist.get_array(), place)
+    elif isinstance(artist, AxesImage):
+        add_image(page, axes, artist, place)
+    elif isinstance(artist, PathCollection):
+        add_points(page, axes, artist, place)
+    elif isinstance(artist, Collection):
+        add_paths(page, axes, artist, place)
+    elif isinstance(artist, FancyArrowPatch | Axis | Spine | Legend | Axes):
+        return  # arrows come with their words; the legend is plotly's; insets are Axes of their own
+    elif isinstance(artist, Patch):
+        if (color := rgba(artist.get_facecolor())) or artist.get_linewidth():
+            # not by the inverse of its own transform: a bar of height 0 has none
+            outlines = artist.get_transform().transform_path(artist.get_path()).to_polygons(closed_only=False)
+            edge = rgba(artist.get_edgecolor()) if artist.get_linewidth() else ""
+            add_area(page, axes, outlines, IdentityTransform(), (color, edge), label_of(axes, artist), place)
+    elif isinstance(artist, Table):
+        for cell in artist.get_celld().values():
+            add_text(page, axes, cell.get_text(), place)
+    elif isinstance(artist, Text):
+        add_text(page, axes, artist, place)
+    else:
+        raise ParamError(f"a page of html has no {type(artist).__name__}; png, pdf and svg draw it")
+
+
+def add_line(page: Any, axes: Axes, line: Line2D, place: dict[str, str]) -> None:
+    """A line with its markers."""
+    x, y = in_data(axes, np.column_stack([np.ma.filled(np.ma.asarray(v, float), np.nan) for v in line.get_data()]), line.get_transform())
+    if not len(x):
         return
-    chosen = spread_indices(quantity.count, MAP)
-    shown = np.where(np.isfinite(values), values, np.nan)[:, chosen].T
-    shown = np.log10(np.where(shown > 0, shown, np.nan)) if log_colors else shown
-    both = not log_colors and color_scale(shown, "", False).cmap == DIVERGING
-    labels = [quantity.component(int(i)) for i in chosen]
-    name = escape(quantity.name)
-    hover = f"{name}[%{{y}}]<br>t = %{{x:.6g}}<br>" + ("log10 " if log_colors else "") + "%{z:.6g}<extra></extra>"
-    number = place["row"] if place["row"] > 1 else ""
-    figure.add_heatmap(x=t, y=labels, z=shown, hovertemplate=hover, coloraxis=f"coloraxis{number}", **place)
-    scale: dict[str, Any] = {"colorscale": DIVERGING if both else SEQUENTIAL, "cmid": 0 if both else None}
-    scale["colorbar"] = {"thickness": 8, "title": {"text": "log10" * log_colors}}
-    figure.update_layout({f"coloraxis{number}": scale})
+    if (style := line_style(line))["mode"]:
+        add_trace(page, "scatter", x=x, y=y, **style, **named(axes, line), **place)
 
 
-def rgb(color: Any) -> str:
-    """A colour of matplotlib as plotly writes it."""
-    return f"rgb({','.join(str(round(255 * part)) for part in color[:3])})"
+def line_style(line: Line2D) -> dict[str, Any]:
+    """How a line looks, and its markers."""
+    drawn, marked = line.get_linestyle() not in ("None", "", " "), MARKERS.get(str(line.get_marker()))
+    if line.get_marker() not in ("None", "", " ", None) and marked is None:
+        marked = "line-ns-open"  # ticks of events
+    style: dict[str, Any] = {
+        "line": {"color": rgba(line.get_color(), line.get_alpha()) or CLEAR, "width": line.get_linewidth() * PIXELS / 72}
+    }
+    style["line"] |= {"dash": DASHES.get(str(line.get_linestyle()), "dash"), "shape": STEPS.get(line.get_drawstyle(), "linear")}
+    if marked:
+        edge = {"color": rgba(line.get_markeredgecolor()) or CLEAR, "width": line.get_markeredgewidth() * PIXELS / 72}
+        style["marker"] = {
+            "symbol": marked,
+            "size": line.get_markersize() * PIXELS / 72,
+            "color": rgba(line.get_markerfacecolor()) or "white",
+        }
+        style["marker"] |= {"line": edge}
+    mode = "+".join(["lines"] * drawn + ["markers"] * bool(marked))
+    return {**style, "mode": mode}
 
 
-def add_events(figure: Any, quantity: Quantity, t: Array, events: dict[str, Events], here: AbstractSet[str], place: dict[str, int]) -> None:
-    """Adds marks: of an event of components on these, of another one on the line of a number, else at the foot of the panel.
+def add_mesh(page: Any, axes: Axes, mesh: Any, corners: Array, values: Any, place: dict[str, str]) -> None:
+    """A map with cells between corners (m + 1, n + 1, 2), whose colours are those of its norm, whatever that is."""
+    values = np.ma.masked_invalid(np.ma.asarray(values, float).reshape(corners.shape[0] - 1, corners.shape[1] - 1))
+    if corners[0, 0, 0] == corners[0, -1, 0]:  # a colour bar that lies: its rows go to the right
+        corners, values = corners.swapaxes(0, 1), values.T
+    colors: Any = np.ma.filled(np.ma.asarray(mesh.norm(values), float), np.nan)
+    x, y = moved(axes.xaxis, corners[0, :, 0]), moved(axes.yaxis, corners[:, 0, 1])
+    scale = [[k / (SHADES - 1), rgba(mesh.cmap(k / (SHADES - 1))) or CLEAR] for k in range(SHADES)]
+    words = {"zmin": 0.0, "zmax": 1.0, "colorscale": scale, "showscale": False, "customdata": np.ma.filled(values, np.nan)}
+    hover = "%{customdata:.6g}<br>%{x:.6g}, %{y:.6g}<extra></extra>"
+    add_trace(page, "heatmap", x=x, y=y, z=np.clip(colors, 0, 1), hovertemplate=hover, **words, **place)
 
-    here: names of the events that the panel shows. Of one that sets a value the mark stands on the side after it.
+
+def add_image(page: Any, axes: Axes, image: AxesImage, place: dict[str, str]) -> None:
+    """A map of an image. Raises ParamError for one of ready colours."""
+    values: Any = image.get_array()
+    if values.ndim != 2:
+        raise ParamError("a page of html has no image of ready colours; png, pdf and svg draw it")
+    left, right, bottom, top = image.get_extent()
+    x, y = np.linspace(left, right, values.shape[1] + 1), np.linspace(bottom, top, values.shape[0] + 1)
+    y = y[::-1] if image.origin == "upper" else y
+    add_mesh(page, axes, image, np.stack(np.meshgrid(x, y), axis=-1), values, place)
+
+
+def add_points(page: Any, axes: Axes, points: PathCollection, place: dict[str, str]) -> None:
+    """Points with their colours and sizes."""
+    x, y = in_data(axes, points.get_offsets(), points.get_offset_transform())
+    faces: Any = points.get_facecolor()
+    faces = faces if len(faces) else points.get_edgecolor()
+    colors: list[str] = [rgba(color) or CLEAR for color in faces]
+    sizes = np.sqrt(np.asarray(points.get_sizes(), float)) * PIXELS / 72
+    marker: dict[str, Any] = {"color": colors if len(colors) == len(x) else colors[0] if colors else "black"}
+    marker |= {"size": sizes if len(sizes) == len(x) else float(sizes[0]) if len(sizes) else 5.0}
+    add_trace(page, "scatter", x=x, y=y, mode="markers", marker=marker, **named(axes, points), **place)
+
+
+def add_paths(page: Any, axes: Axes, collection: Collection, place: dict[str, str]) -> None:
+    """Areas of a band or of filled contours, lines of a bundle: those of one colour are one trace."""
+    filled = not isinstance(collection, LineCollection) and not (isinstance(collection, ContourSet) and not collection.filled)
+    colors: Any = collection.get_facecolor() if filled else collection.get_edgecolor()
+    groups: dict[str, list[Any]] = {}
+    for k, path in enumerate(collection.get_paths()):
+        color = rgba(colors[k % len(colors)]) if len(colors) else ""
+        groups.setdefault(color, []).extend(path.to_polygons(closed_only=False))
+    for color, outlines in groups.items():
+        both = (color, "") if filled else ("", color)
+        add_area(page, axes, outlines, collection.get_transform(), both, label_of(axes, collection), place)
+
+
+def add_area(
+    page: Any, axes: Axes, outlines: list[Any], transform: Any, colors: tuple[str, str], name: dict[str, Any], place: dict[str, str]
+) -> None:
+    """Outlines [(n, 2)] as one trace. colors: of the area and of its edge, empty for none."""
+    parts = [part for outline in outlines for part in (outline, [[np.nan, np.nan]])]
+    if not parts or not any(colors):
+        return
+    x, y = in_data(axes, np.concatenate(parts[:-1]), transform)
+    style: dict[str, Any] = {"mode": "lines", "line": {"width": 1.0 if colors[1] else 0.0, "color": colors[1] or colors[0]}}
+    style |= {"fill": "toself", "fillcolor": colors[0]} if colors[0] else {}
+    add_trace(page, "scatter", x=x, y=y, hoverinfo="skip", **style, **name, **place)
+
+
+def add_text(page: Any, axes: Axes, text: Text, place: dict[str, str], shown: str | None = None) -> None:
+    """Words in their place inside the panel, or as far from its edge; shown: instead of those of the text."""
+    words = words_of(text.get_text() if shown is None else shown)
+    if not words.strip() or not text.get_visible():
+        return
+    within = {"xref": f"{place['xaxis']} domain", "yref": f"{place['yaxis']} domain"}
+    # a rotated text is placed by its box: plotly turns it around its middle
+    box, panel = text.get_window_extent(), axes.get_window_extent()
+    middle = (np.array([box.x0 + box.x1, box.y0 + box.y1]) / 2 - panel.min) / panel.size
+    edge = np.clip(middle, 0, 1)
+    shift = (middle - edge) * panel.size / root_figure(axes).dpi * PIXELS
+    words_there = {
+        "text": f"<b>{words}</b>" if text.get_fontweight() in ("bold", 700) else words,
+        **dict(zip(("x", "y", "xshift", "yshift"), map(float, [*edge, *shift]), strict=True)),
+        **within,
+        "xanchor": "center",
+        "yanchor": "middle",
+        "showarrow": False,
+        "textangle": -float(text.get_rotation()),
+        "align": str(text.get_horizontalalignment()),
+        "font": {"size": float(text.get_fontsize()) * PIXELS / 72, "color": rgba(text.get_color(), text.get_alpha()) or CLEAR},
+    }
+    page["layout"]["annotations"].append(words_there)
+    if isinstance(text, Annotation) and text.arrow_patch is not None and text.arrow_patch.get_visible():
+        for outline in text.arrow_patch.get_path().to_polygons(closed_only=False):
+            for (x0, y0), (x1, y1) in pairwise(axes.transAxes.inverted().transform(outline)):
+                line = {"color": rgba(text.arrow_patch.get_edgecolor()), "width": 1}
+                page["layout"]["shapes"].append({"type": "line", "x0": x0, "y0": y0, "x1": x1, "y1": y1, **within, "line": line})
+
+
+def add_entries(page: Any, legend: Legend | None) -> None:
+    """The entries of a legend that are no lines of a panel; each turns on and off what has its words as a label."""
+    for handle, text in zip(legend.legend_handles, legend.get_texts(), strict=True) if legend else ():
+        label = str(handle.get_label() if handle else "") or text.get_text()  # the text may be broken into lines
+        style: dict[str, Any] = {"mode": "lines", "line": {"color": "black"}}
+        if isinstance(handle, Line2D):
+            style = line_style(handle)
+        elif isinstance(handle, Patch):
+            style["line"] = {"color": rgba(handle.get_facecolor()), "width": 8}
+        add_trace(page, "scatter", x=[None], y=[None], name=entry(label), showlegend=True, legendgroup=label, **style)
+
+
+def label_of(axes: Axes, artist: Artist) -> dict[str, Any]:
+    """The name of a trace, its group, which is turned on and off together, and whether the legend has it.
+
+    An artist whose label begins with _ is not in the legend, and belongs to the group of the label without it.
     """
-    for number, (name, one) in enumerate(events.items()):
-        chosen, heights = event_heights(quantity, t, name, one) if name in here else (None, None)
-        if heights is not None:
-            if quantity.kind != "lines":  # as the map has its rows
-                heights = [quantity.component(int(i)) for i in heights]
-            color = COLORS[number % len(COLORS)]
-            look = (TICK, 9, 1.0) if len(one) > MAX_MARKS else (MARKS_OF_EVENTS[number % len(MARKS_OF_EVENTS)], 8, 1.5)
-            marker = {"symbol": look[0], "size": look[1], "color": color, "line": {"color": color, "width": look[2]}}
-            group = f"event {name}"  # the legend names it once, and turns it on and off in all panels
-            first = not any(trace.legendgroup == group for trace in figure.data)
-            figure.add_scatter(
-                x=one.t[chosen],
-                y=heights,
-                mode="markers",
-                marker=marker,
-                name=f"{escape(name)} ({len(one)}×)",
-                legendgroup=group,
-                showlegend=first,
-                hovertemplate=f"{escape(name)}<br>t = %{{x:.9g}}<extra></extra>",
-                **place,
-            )
+    label = str(artist.get_label() or "")
+    group = "" if UNNAMED.fullmatch(label) else label.lstrip("_")
+    panel = words_of(without_power(axes.yaxis) or axes.get_title(loc="center") or axes.get_title(loc="left"))
+    return {"name": entry(group) or panel, "showlegend": group == label != "", "legendgroup": group or None}
 
 
-def event_heights(quantity: Quantity, t: Array, name: str, events: Events, *, lines: bool | None = None) -> tuple[Any, Any]:
-    """(which occurrences are marked, where they stand in the panel of a quantity): the value on a line, the component in a map.
+def entry(label: str) -> str:
+    """A label in the lines of a legend."""
+    return words_of(balanced(label, LEGEND // 8))
 
-    t (T,): the times of its values.
 
-    An event stands on the components that it reads or sets. One without an index also stands on the line of a number, else at the foot
-    of the panel. None: not in this panel. lines: whether the panel has lines, default as pictures have them.
-    """
-    lines = quantity.kind == "lines" if lines is None else lines
-    every = np.arange(len(events))
-    occurrences, components = quantity.marks.get(name, (every, every * 0 if quantity.count == 1 and events.indices is None else None))
-    chosen = spread_indices(len(occurrences), LARGEST)
-    occurrences = occurrences[chosen]
-    if components is None:
-        return occurrences, [float(np.nanmin(quantity.flat))] * len(occurrences) if lines and events.indices is None else None
-    components = components[chosen]
-    if not lines:
-        return occurrences, components.tolist()
-    curves = {i: quantity.curve(i, t)[:2] for i in np.unique(components).tolist()}
-    curves = {i: (x, np.ma.filled(line, np.nan)) for i, (x, line) in curves.items()}
-    return occurrences, [float(np.interp(at, *curves[i])) for at, i in zip(events.t[occurrences], components.tolist(), strict=True)]
+def named(axes: Axes, artist: Artist) -> dict[str, Any]:
+    """label_of(), with the words that stand beside the mouse."""
+    return {**label_of(axes, artist), "hovertemplate": "%{x:.6g}, %{y:.6g}"}
+
+
+def rgba(color: Any, alpha: float | None = None) -> str:
+    """A colour of matplotlib as plotly writes it; empty for one that is not seen."""
+    if color is None or (isinstance(color, str) and color.lower() == "none"):
+        return ""
+    red, green, blue, opacity = to_rgba(color, alpha)
+    return f"rgba({round(255 * red)},{round(255 * green)},{round(255 * blue)},{opacity:.3g})" if opacity else ""
+
+
+def words_of(text: str) -> str:
+    """A text of matplotlib with its formulas as html: `$v_l$` becomes v with an index."""
+    parts = re.split(r"(?<!\\)\$", text)
+    formulas = [to_html(part) if k % 2 else escape(part.replace(r"\$", "$"), quote=False) for k, part in enumerate(parts)]
+    return "".join(formulas).replace("\n", "<br>")
+
+
+def to_html(formula: str) -> str:
+    """A formula between dollars: letters are italic, indices and powers small, names of signs the signs."""
+    formula = formula.replace(r"\mathdefault", "")  # what matplotlib writes around numbers
+    out, open_marks, last = [""], list[str](), 0
+
+    def put(piece: str) -> None:
+        out.append(piece)
+        if open_marks and open_marks[-1].startswith("!"):  # an index of one letter
+            out.append(open_marks.pop()[1:])
+
+    for match in MATH.finditer(formula):
+        for letter in formula[last : match.start()]:
+            put(f"<i>{letter}</i>" if letter.isalpha() else escape(letter, quote=False))
+        upright, sign, other, script, brace = match.groups()
+        if upright is not None:
+            put(escape(upright))
+        elif sign:
+            put(sign_of(sign))
+        elif other:
+            put({",": "\u2009", ";": "\u2009", " ": " "}.get(other, escape(other)))
+        elif script:
+            tag = "sub" if script == "_" else "sup"
+            out.append(f"<{tag}>")
+            open_marks.append(f"</{tag}>" if match[0].endswith("{") else f"!</{tag}>")
+        elif brace == "{":
+            open_marks.append("")
+        elif open_marks:
+            out.append(open_marks.pop())
+        last = match.end()
+    for letter in formula[last:]:
+        put(f"<i>{letter}</i>" if letter.isalpha() else escape(letter, quote=False))
+    return "".join([*out, *(mark.removeprefix("!") for mark in reversed(open_marks))])
+
+
+def sign_of(name: str) -> str:
+    """The sign of a name in LaTeX: Greek letters, some others, else the name."""
+    size = "CAPITAL" if name[0].isupper() else "SMALL"
+    try:
+        return unicodedata.lookup(f"GREEK {size} LETTER {name.upper().replace('LAMBDA', 'LAMDA')}")
+    except KeyError:
+        return SIGNS.get(name, name)

@@ -344,6 +344,8 @@ def add_header(
     notes = [*in_lines(notes), *[last] * bool(last)]
     head = figure.suptitle(title, y=1.0, va="top", linespacing=SPACING)
     small = figure.text(0.5, 0.5, about, fontsize=NOTE, ha="center", va="top", linespacing=SPACING)
+    head.set_label(title)  # unbroken: a page of html has lines of another width
+    small.set_label("\n".join([*[about] * bool(about), *notes]))
     fit_line(head)
     notes = [*[shortened(small)] * bool(about), *notes]
     small.set_text("\n".join(notes))
@@ -391,8 +393,8 @@ def break_to_width(text: Text) -> None:
 
 def balanced(line: str, most: int) -> str:
     """A line broken into as few lines of at most so many letters as hold it, about equally long: no word is left alone below."""
-    count = fill(line, most).count("\n")
-    while count and fill(line, most - 1).count("\n") == count:
+    count, longest = fill(line, most).count("\n"), max(map(len, line.split()), default=0)  # no word is cut
+    while count and most > longest and fill(line, most - 1).count("\n") == count:
         most -= 1
     return fill(line, most)
 

@@ -253,6 +253,8 @@ def draw_events(
         named = number < len(events) - rest
         color, marker = (COLORS[number % len(COLORS)], MARKERS[number % len(MARKERS)]) if named else (GREY, "o")
         style: dict[str, Any] = {"color": color, "marker": marker, "mfc": "white", "mew": 0.7, "ms": SIZE if named else SIZE / 2, "ls": ""}
+        caption = caption if named else f"{rest} more events"
+        style["label"] = f"_{caption}"  # the entry of the legend is one for all
         whole, on_curves = occurrences.indices is None, False
         belongs = any(name in q.marks for _, q in panels)
         raster = [(ax, q) for ax, q in panels if q.kind == "raster" and q.name == name]
@@ -268,16 +270,16 @@ def draw_events(
             few = few and (quantity.kind != "bundle" or quantity.count <= LINES_OF_BUNDLE)  # of more, not every one is drawn
             if raster and components is not None:
                 positions = time_axis.positions(marked.t)
-                draw_raster(ax, quantity, positions, components[len(components) - len(positions) :], color)
+                draw_raster(ax, quantity, positions, components[len(components) - len(positions) :], style)
             elif few and components is not None and (quantity.between or is_near(marked.t, time_axis)):
                 draw_marks(ax, quantity, marked, components, time_axis, style)
                 on_curves = True
             else:
-                notes += draw_ticks(ax, occurrences[np.unique(chosen)], time_axis, color, rows[ax])
+                notes += draw_ticks(ax, occurrences[np.unique(chosen)], time_axis, style, rows[ax])
         if not on_curves:
             style |= {"marker": "|", "mfc": color, "ms": 2 * SIZE}
         if named or number + 1 == len(events):
-            handles.append(Line2D([], [], label=caption if named else f"{rest} more events", **style))
+            handles.append(Line2D([], [], **style | {"label": caption}))
     return handles, notes
 
 
@@ -288,7 +290,7 @@ def mark_count(quantity: Quantity, t: Array, components: Array) -> int:
     )
 
 
-def draw_ticks(axes: Axes, events: Events, time_axis: TimeAxis, color: Any, rows: list[set[int]]) -> list[str]:
+def draw_ticks(axes: Axes, events: Events, time_axis: TimeAxis, style: Mapping[str, Any], rows: list[set[int]]) -> list[str]:
     """Draws a tick at the foot for each event; where many would touch, one for each of BINS parts, the higher the more.
 
     rows: parts where other events have ticks of the first height, the second and so on; these have the first at which they touch none, so
@@ -303,10 +305,10 @@ def draw_ticks(axes: Axes, events: Events, time_axis: TimeAxis, color: Any, rows
     row = next((k for k, others in enumerate(rows) if not near & others), len(rows))
     rows += [set()] * (row == len(rows))
     rows[row] = rows[row] | set(parts.tolist())
-    shades, width = color, 0.5
+    shades, width = style["color"], 0.5
     if len(positions) <= MAX_MARKS:  # they may touch, and stand where they are
         faint = np.zeros(len(events), bool) if events.below is None else events.below
-        shades = [to_rgba(color, FAINT if one else 1.0) for one in faint[len(faint) - len(positions) :]]
+        shades = [to_rgba(style["color"], FAINT if one else 1.0) for one in faint[len(faint) - len(positions) :]]
         counts, width = np.ones(len(positions), int), 1.0
     elif counts.max() > 1:
         middle = low + (parts + 0.5) / BINS * (high - low)
@@ -314,11 +316,12 @@ def draw_ticks(axes: Axes, events: Events, time_axis: TimeAxis, color: Any, rows
     most = int(counts.max(initial=1))
     heights = 0.8 * ROW_OF_TICKS * (0.4 + 0.6 * counts / most)  # one alone is seen too
     heights += row * ROW_OF_TICKS  # all begin at the foot, the higher behind: a tick above it would read as a value
-    axes.vlines(positions, 0, heights, color=shades, lw=width, transform=axes.get_xaxis_transform(), zorder=2 - row / 100)
+    look: Any = {"color": shades, "lw": width, "label": style["label"], "zorder": 2 - row / 100}
+    axes.vlines(positions, 0, heights, transform=axes.get_xaxis_transform(), **look)
     return ["a tick at the foot is higher where it stands for more events"] * (most > 1)
 
 
-def draw_raster(axes: Axes, quantity: Quantity, positions: Array, components: Array, color: Any) -> None:
+def draw_raster(axes: Axes, quantity: Quantity, positions: Array, components: Array, style: Mapping[str, Any]) -> None:
     """Draws a tick at each position (n,) in the row of its component (n,), as high as the rows of a panel in a stack allow."""
     size = min(max(HIGH / quantity.count, 1.0), 2 * SIZE)
     light = min(1.0, BINS / max(np.bincount(components, minlength=1).max(), 1))  # ticks that touch are no block
@@ -326,7 +329,8 @@ def draw_raster(axes: Axes, quantity: Quantity, positions: Array, components: Ar
     axes.plot(
         positions,
         components,
-        color=color,
+        color=style["color"],
+        label=style["label"],
         marker="|",
         ms=size,
         mew=width,

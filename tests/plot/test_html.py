@@ -1,5 +1,6 @@
-"""Pages of html: what plotly is given is the run, or the picture; events lie on their curves, a page needs nothing from elsewhere."""
+"""Pages of html: what plotly is given is the picture; it fits the window, and a page needs nothing from elsewhere."""
 
+import re
 from itertools import combinations
 from typing import Any
 
@@ -10,95 +11,90 @@ from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 
 import odesim
-from odesim.base.errors import ParamError
+from odesim.base.errors import ParamError, StoreError
 from odesim.cli import cli
-from odesim.plot import Choice, figure_of_solution, page_of_solution, save
-from odesim.plot.html import arrangement, make_figure
-from odesim.plot.html_figure import to_plotly, words_of
-from odesim.plot.style import SEQUENTIAL
+from odesim.plot import Choice, figure_of_solution, save
+from odesim.plot.html import PIXELS, to_plotly, words_of
 from odesim.store import read_solution
 from tests.support.pictures import CASES, T, solution
 
 pytest.importorskip("plotly", reason="pip install 'odesim[html]'")
 
 
+def page_of(run: Any, choice: Choice = Choice()) -> Any:  # noqa: B008  frozen
+    """The Figure of plotly of the picture of a run."""
+    return to_plotly(figure_of_solution(run, choice))
+
+
 def test_a_page_shows_the_run():
-    """A line for each component, to the bit; the event of a component lies on its line, as far as saved times allow."""
+    """A line for each component, to the bit; the entry of an event in the legend turns all of its marks on and off."""
     run = odesim.integrate("joma.nonlinear", params={"mu": [2.0, 1.0]}, span=(0, 2), save=401)
-    figure = make_figure(run, Choice())
-    lines = {trace.name: trace for trace in figure.data if trace.mode == "lines"}
+    figure = page_of(run)
+    lines = {trace.name: trace for trace in figure.data if trace.mode == "lines" and trace.showlegend}
     assert set(lines) == {"entropy", "gap[0]", "gap[1]", "v[0]", "v[1]"}
     np.testing.assert_array_equal(lines["v[1]"].y, run.y["v"][:, 1])
     np.testing.assert_array_equal(lines["v[1]"].x, run.t)
-    (marks,) = (trace for trace in figure.data if trace.mode == "markers")
-    np.testing.assert_allclose(sorted(marks.y), [0.5, 1.0], atol=1e-3)  # half of mu; saved times are 0.005 apart
-    assert [trace.name for trace in figure.data if trace.mode == "markers" and trace.showlegend] == ["half way (2×)"]
+    (entry,) = (trace for trace in figure.data if trace.name.startswith("half way") and trace.showlegend)
+    marks = [trace for trace in figure.data if trace.legendgroup == entry.legendgroup and trace is not entry]
+    heights = [trace.y[0] for trace in marks if trace.yaxis == lines["v[1]"].yaxis]
+    np.testing.assert_allclose(sorted(heights), [0.5, 1.0], atol=1e-3)  # half of mu; saved times are 0.005 apart
 
 
-@pytest.mark.parametrize("many", [False, True])
-def test_marks_at_jumps(many):
-    """A mark at a jump has a value of its curve, on either side; of many marks a raster has all."""
-    t, at = np.linspace(0, 10, 41), np.linspace(0.6, 9.6, 20 if many else 2)
-    v = np.stack([(t[:, None] > at).sum(axis=1), 0 * t], axis=1).astype(float)
-    jumps = {"jumps": {"hit": {"v": "component"}}}
-    events = {"hit": [{"t": float(one), "index": (0,)} for one in at]}
-    figure = make_figure(solution({"v": v}, t, dims={"v": ("m",)}, events=events, attrs=jumps), Choice())
-    (marks,) = (trace for trace in figure.data if trace.mode == "markers")
-    if many:  # rows are in the order of the components, and those without an event have theirs; the title has the name, once
-        assert figure.layout.yaxis.categoryarray == ("0", "1") and figure.layout.yaxis.range == (1.5, -0.5)
-        assert [words.text for words in figure.layout.annotations] == ["hit", "<i>v</i><sub><i>m</i></sub>"]
-    assert len(marks.y) == len(at) and (list(marks.y) == ["0"] * 20 if many else set(marks.y) <= {0.0, 1.0, 2.0})
+@pytest.mark.parametrize("kind", ["Matrix", "Attention", "Points", "levels", "ticks"])
+def test_a_page_has_what_the_picture_has(kind):
+    """Maps and points at telling times, thresholds, ticks of events: each artist of the picture has a trace in its panel."""
+    matrix = np.cumsum(np.abs(np.sin(np.arange(40 * 12))).reshape(40, 3, 4), axis=0)
+    values = {"Points": T[:, None] * np.arange(4)}.get(kind, matrix / matrix.sum(axis=2, keepdims=True))
+    views = {"attrs": {"views": {"x": kind}}} if kind[0].isupper() else {"attrs": {"levels": {"loss": [0.5]}}}
+    events = {"spike": [{"t": 0.3 * k, "index": None} for k in range(1, 60)]} if kind == "ticks" else {}
+    dims = {"x": ("i",) if kind == "Points" else ("i", "j")}
+    run = solution({"x": values}, observables={"loss": np.exp(-T)}, dims=dims, events=events, **views)
+    figure = figure_of_solution(run)
+    page = to_plotly(figure)
+    for number, axes in enumerate(figure.axes):
+        traces = [trace for trace in page.data if trace.xaxis == (f"x{number + 1}" if number else "x")]
+        lines = [line for line in axes.lines if len(np.atleast_1d(line.get_xdata()))]  # type: ignore[arg-type]
+        assert axes.get_label() == "<colorbar>" or len(traces) >= len(lines) + len(axes.collections) > 0
+    if kind == "Points":  # circles stay circles, however wide the window
+        assert page.layout.yaxis2.scaleanchor == "x2" and sum(trace.mode == "markers" for trace in page.data) == 16
 
 
-def test_events_are_told_apart():
-    """Each event has a symbol and colour of its own, the same in all panels; a threshold is a thin line in the panel of its state."""
-    names = [f"e{k}" for k in range(12)]
-    events = {name: [{"t": 1.0 + k, "index": None}] for k, name in enumerate(names)}
-    figure = make_figure(solution({"x": T, "y": -T}, events=events, attrs={"levels": {"y": [-3.0, 0.0]}}), Choice())
-    looks = {name: {(m.marker.symbol, m.marker.color) for m in figure.data if m.legendgroup == f"event {name}"} for name in names}
-    assert all(len(look) == 1 for look in looks.values()) and len(set.union(*looks.values())) == 12
-    assert [(shape.yref, shape.y0, shape.y1) for shape in figure.layout.shapes] == [("y2", -3.0, -3.0), ("y2", 0.0, 0.0)]
+@pytest.mark.parametrize("narrow", [False, True])
+@pytest.mark.parametrize("name", ["matrices and vectors", "many states", "map of a matrix"])
+def test_panels_of_a_page_have_places(name, narrow):
+    """None is on another; on a phone each has the whole width, in order of reading, and a colour bar is as far above as in the picture."""
+    figure = figure_of_solution(CASES[name], Choice(all=True))
+    page = to_plotly(figure)
+    way = page.layout.meta[narrow]
+    key = [str(k + 1) if k else "" for k in range(len(figure.axes))]
+    boxes = [(*way[f"xaxis{k}.domain"], *way[f"yaxis{k}.domain"]) for k in key]
+    assert all(a[1] <= b[0] or b[1] <= a[0] or a[3] <= b[2] or b[3] <= a[2] for a, b in combinations(boxes, 2))
+    panels = [k for k, axes in enumerate(figure.axes) if axes.get_label() != "<colorbar>"]
+    if narrow:
+        assert all(boxes[k][0] < 0.25 and boxes[k][1] > 0.75 for k in panels)
+        cells: Any = {k: figure.axes[k].get_subplotspec() for k in panels}
+        assert sorted(panels, key=lambda k: -boxes[k][2]) == sorted(panels, key=lambda k: (cells[k].rowspan.start, cells[k].colspan.start))
+    plot = way["height"] - way["margin.t"] - way["margin.b"]
+    for k in set(range(len(boxes))) - set(panels):
+        parent = min(panels, key=lambda p: (boxes[k][2] < boxes[p][3], abs(boxes[k][2] - boxes[p][3]) + abs(boxes[k][0] - boxes[p][0])))
+        apart = figure.axes[k].get_position().y0 - figure.axes[parent].get_position().y1
+        pixels = PIXELS * figure.get_figheight() * apart
+        assert plot * (boxes[k][2] - boxes[parent][3]) == pytest.approx(pixels, abs=1.0)  # a pixel
 
 
-@pytest.mark.parametrize("columns", [1, 2])
-def test_panels_of_a_page_have_places(columns):
-    """None is on another, each has its title above and its colour bar beside it, and a phone has one column as wide as the page."""
-    figure = make_figure(CASES["matrices and vectors"], Choice(all=True))
-    places = arrangement(figure, columns)
-    numbers = ["", *map(str, range(2, len(figure.layout.annotations) + 1))]
-    boxes = [(*places[f"xaxis{k}.domain"], *places[f"yaxis{k}.domain"]) for k in numbers]
-    assert all(a[1] < b[0] or b[1] < a[0] or a[3] < b[2] or b[3] < a[2] for a, b in combinations(boxes, 2))
-    for k, (number, (left, right, low, top)) in enumerate(zip(numbers, boxes, strict=True)):
-        assert (places[f"annotations[{k}].x"], places[f"annotations[{k}].y"]) == ((left + right) / 2, top)
-        assert places.get(f"coloraxis{number}.colorbar.len", top - low) == top - low
-        assert columns > 1 or (left, right) == (0.0, 1.0)
-
-
-def test_a_matrix_is_a_map():
-    """Components down, time to the right; another choice shows one component as a line, on a logarithmic axis."""
-    run = odesim.integrate("scan_snap.reduced", span=(0, 5), save=11)
-    figure = make_figure(run, Choice(("Z",)))
-    (cells,) = (trace for trace in figure.data if trace.type == "heatmap")
-    np.testing.assert_array_equal(cells.z, run.y["Z"].reshape(11, -1).T)
-    assert cells.y[31] == "1,1" and figure.layout.coloraxis.colorbar.len == pytest.approx(np.ptp(figure.layout.yaxis.domain))
-    assert "<title>scan_snap.reduced</title>" in page_of_solution(run, Choice(("Z",)))
-    one = make_figure(run, Choice(("u",), log="y"))
-    assert one.layout.yaxis.type == "log" and one.data[0].name == "u"
-
-
-def test_words_and_colours_are_those_of_the_picture():
-    """What the model is stands below the name; rounding below 0 is no second sign, whose colours would take half of the range."""
-    run = odesim.integrate("particles.density", save=11)
-    assert 0 > run.y["a"].min() > -0.1 * run.y["a"].max()
-    figure, shown = make_figure(run, Choice(("a",))), figure_of_solution(run, Choice(("a",)))
-    assert "Many tokens on the circle" in figure.layout.title.text and figure.layout.coloraxis.cmid is None
-    assert shown.axes[0].collections[0].get_cmap().name == SEQUENTIAL
+def test_words_above_fit_the_window():
+    """What the model is stands below the name, unbroken by the lines of the picture; a phone has lines of its own."""
+    page = page_of(odesim.integrate("particles.density", save=11), Choice(("a",)))
+    wide, narrow = ({key: words for key, words in way.items() if key.endswith(".text")} for way in page.layout.meta)
+    assert any("Many tokens on the circle" in words for words in wide.values())
+    longest = [max(len(re.sub("<[^>]*>", "", line)) for words in way.values() for line in words.split("<br>")) for way in (wide, narrow)]
+    assert longest[1] <= 50 < longest[0]  # letters of 7 pixels in 360
 
 
 @pytest.mark.first(12)
 @pytest.mark.parametrize("name", CASES)
 def test_any_picture_is_a_page(name):
-    """Each line and each map has a trace with its numbers, each word is there, and places on the paper are those of the picture."""
+    """Each line and each map has a trace with its numbers, and each word is there."""
     figure = figure_of_solution(CASES[name])
     made = to_plotly(figure)
     lines = {(tuple(trace.x), tuple(trace.y)) for trace in made.data if trace.type == "scatter"}
@@ -113,8 +109,6 @@ def test_any_picture_is_a_page(name):
                 values: Any = np.ma.filled(np.ma.asarray(mesh.get_array(), float), np.nan)
                 assert any(np.array_equal(t.customdata, values, equal_nan=True) for t in made.data if t.type == "heatmap")
         assert {words_of(axes.get_ylabel())} - {""} <= words
-        box = axes.get_position()
-        assert any(np.allclose(made.layout[key].domain, (box.x0, box.x1), atol=0.01) for key in made.layout if key.startswith("xaxis"))
 
 
 def test_what_figures_are_made_of():
@@ -178,9 +172,11 @@ def test_the_command(tmp_path, monkeypatch):
     page = (tmp_path / "one.html").read_text()
     assert "<script src=" not in page and 'name="generator" content="odesim"' in page and "half way" in page
     assert call("plot", "one.zarr", "--out", "two.html") == (0, "")
-    assert save(page_of_solution(read_solution("one.zarr")), "three.html").stat().st_size > len(page) / 2
+    assert save(read_solution("one.zarr").plot(), "three.html").stat().st_size > len(page) / 2
     assert call("ensemble", "joma.nonlinear", "--size", "M=2", "--grid", "mu=1,2", "--plot", "many.html", "--quiet") == (0, "")
     assert "<script src=" not in (tmp_path / "many.html").read_text()
     monkeypatch.setattr("odesim.plot.files.find_spec", lambda _: None)
+    with pytest.raises(StoreError, match=r"pip install 'odesim\[html\]'"):
+        save(Figure(), "four.html")
     code, said = call(*run, "--plot", "four.html")
     assert (code, said) == (2, "odesim: a page of html needs plotly: pip install 'odesim[html]'\n")

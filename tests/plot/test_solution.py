@@ -13,7 +13,6 @@ from matplotlib.text import Text
 
 import odesim
 from odesim.plot.choice import Choice
-from odesim.plot.html import page_of_solution
 from odesim.plot.labels import not_shown, spread_positions, symbol
 from odesim.plot.layout import cells_in_rows
 from odesim.plot.panels import CHOSEN, FAINT, MAP, ROWS
@@ -128,7 +127,6 @@ def test_a_model_file_has_its_first_line_below_the_title(tmp_path: Path) -> None
     run = odesim.integrate(file, sizes={"M": 4}, save=5)
     wanted = (ast.get_docstring(ast.parse(file.read_text())) or "").partition("\n")[0].rstrip(".")
     assert wanted.partition(":")[0] in " ".join(text for text, _ in drawn_texts(figure_of_solution(run)))
-    assert wanted in page_of_solution(run)
 
 
 def test_points_stand_on_their_circle() -> None:
