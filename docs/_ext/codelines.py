@@ -25,7 +25,7 @@ def spanned(line: str) -> str:
     """A line of html in its span, which knows by how much the code is indented."""
     line = line.rstrip("\n")
     text = re.sub("<[^>]+>", "", line)
-    words = re.sub(r"(<[^>]+>)|([-/.=,:])(?!\s)", lambda m: m[1] or f'<span class="joint">{m[2]}</span>', line)
+    words = re.sub(r"(<[^>]+>)|([-/.=,:\]])(?!\s)", lambda m: m[1] or f'<span class="joint">{m[2]}</span>', line)
     return f'<span class="line" style="--in: {len(text) - len(text.lstrip())}ch">{words}</span>\n'
 
 

@@ -17,10 +17,12 @@ from importlib import import_module
 from itertools import chain, groupby
 from multiprocessing import get_context
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 from markdown import bibliography, methods_table, plain, prose
 from matplotlib.figure import Figure
+from matplotlib.transforms import Bbox
 from plotly.offline import get_plotlyjs
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
@@ -111,8 +113,20 @@ def thumbnail(figure: Figure, path: Path) -> None:
         panel.set_title("", loc=place)  # the card has one, and a long one would make the panel small
     panel.set_position((0.2, 0.2, 1.7 / width, 1.1 / height))  # inches: letters have one size in all cards
     panel.tick_params(labelbottom=True, labelleft=True)  # a neighbour had them
+    for name, axis, letters in (("x", panel.xaxis, 26), ("y", panel.yaxis, 18)):
+        figure._align_label_groups[name].remove(panel)  # beside the numbers of this panel, not of the widest
+        lines = wrap(axis.get_label_text(), letters)
+        if all(line.count("$") % 2 == 0 for line in lines):
+            axis.set_label_text("\n".join(lines))
+    figure.draw_without_rendering()
+    places = list[Bbox]()
+    for text in panel.texts:  # names of curves, each where there is room; a sentence has none
+        place = text.get_window_extent()
+        text.set_visible(len(text.get_text()) < 16 and not any(place.overlaps(other) for other in places))
+        places += [place] * text.get_visible()
     legend = panel.get_legend()
     if legend is not None:
+        legend.set_bbox_to_anchor(None)  # inside, where it was beside the panel
         legend.set_loc("best")
         figure.draw_without_rendering()
         room = legend.get_window_extent()

@@ -23,7 +23,7 @@ SYSTEM = System(
     params=(Param(T, 0.25, Interval(0, oo), "temperature; the barrier is 1/4 high"),),
     initial={x: 1.0},
     span=(0.0, 40.0),
-    time="that of the slowest curvature, at the top",
+    time="1/curvature at the top",
     observables={"square": x**2, "energy": x**4 / 4 - x**2 / 2},
     views=(Lines("x"),),
 )

@@ -265,7 +265,8 @@ class Values:
     until_rest: bool = option(
         False,
         "",
-        "End where nothing moves any more: an event 'at rest', where sqrt(sum (dv/dt)^2 / (1 + sum v^2)) of all states falls below 100 R.",
+        "End where nothing moves any more: an event 'at rest', where sqrt(sum (dv/dt)^2 / (1 + sum v^2)) of all states falls below 100 "
+        "times the relative tolerance.",
         reads="flag",
     )
     observe: Any = option((), "NAME[,NAME]|all", "Store these observables at the saved times; default: none.", completes=("observables",))

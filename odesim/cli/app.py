@@ -115,6 +115,11 @@ def show_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=show_version, help="Print the version.")
 @click.pass_context
 def cli(ctx: click.Context) -> None:
-    """Training dynamics as differential equations: written as symbols, compiled, integrated, compared with real training."""
+    """Training dynamics as differential equations: written as symbols, compiled, integrated, compared with real training.
+
+    \b
+    To begin:  odesim list
+               odesim integrate joma.nonlinear --plot joma.png
+    """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())

@@ -101,8 +101,8 @@ def as_object(data: "xarray.Dataset") -> dict[str, Any]:
 def rest_command(model: str, up_to: str, **words: Any) -> int:
     """Find the states of MODEL at which nothing changes, by Newton's method with the exact Jacobian.
 
-    It starts from the start, the end and the slowest states of a run, or from
-    the initial values of members: --vary 'v=uniform(-1,1)' --members 100.
+    The search begins at the start, the end and the slowest states of a run, or
+    at initial values of members: --vary 'v=uniform(-1,1)' --members 100.
     Invariants keep the value that they have at the start. `odesim ensemble
     --help` explains VALUE and POINTS.
     """
@@ -158,7 +158,7 @@ MISSED = {"failed": "led to no rest state", "outside": "led outside the sets tha
 @options("params sizes initial file span steps method rtol seed", RUN)
 @RESULT
 def lyapunov_command(model: str, **words: Any) -> int:
-    """Compute how fast neighbours of a run of MODEL part, in every direction.
+    """Compute how fast runs of MODEL that begin as neighbours part, in every direction.
 
     The first tenth of the span does not count: there the run comes to its
     attractor. The error is that of the mean, by 20 parts of the rest.
@@ -257,8 +257,8 @@ TIMES = 8  # times in a table; --json and --out have all
 def spectrum_command(model: str, of: str, most: int, **words: Any) -> int:
     """Compute the eigenvalues of the Jacobian along a run of MODEL, and those of the Hessian of its loss.
 
-    Rates are real parts: a mode decays, or grows, by e in the time of 1 by
-    its rate. Sharpness is the largest eigenvalue of the Hessian.
+    Rates are real parts: a mode decays, or grows, by a factor e in a time
+    of 1/rate. Sharpness is the largest eigenvalue of the Hessian.
     """
     return answer("spectrum.spectrum", spectrum_text, words, model, of=of, most=most)[1]
 
@@ -324,9 +324,10 @@ def sensitivity_command(model: str, of: str, samples: int, **words: Any) -> int:
 def screening_command(model: str, of: str, paths: int, **words: Any) -> int:
     """Change the numbers of MODEL one after the other, as Morris does, and compare what each changes.
 
-    RANGE is that of `odesim sensitivity`. `size` is the mean absolute effect
-    of two thirds of a range, taken to the whole of it; `spread` is 0 where
-    it is the same everywhere.
+    RANGE is that of `odesim sensitivity`. `effect` is what moving a number over
+    its whole range changes, by steps of two thirds of it, in the mean over
+    paths; `size` is that without signs; `spread`, its standard deviation, is
+    0 where it is the same everywhere.
     """
     return answer("global_sensitivity.screening", sensitivity_text, words, model, of=names_of(of), paths=paths)[1]
 

@@ -132,7 +132,7 @@ def show_command(model: str, latex: bool, derived: bool, as_json: bool, html: Pa
     """
     from odesim.display.document import latex_document
     from odesim.display.text import derived_text, describe
-    from odesim.inputs.registry import load_model
+    from odesim.inputs.registry import load_with_origin, summary
 
     if latex and as_json:
         raise click.UsageError("--latex and --json exclude each other; choose one", click.get_current_context())
@@ -143,7 +143,7 @@ def show_command(model: str, latex: bool, derived: bool, as_json: bool, html: Pa
     pages = {kind: file for kind, file in (("html", html), ("pdf", pdf)) if file}
     for kind, file in pages.items():
         check_page(file, kind, overwrite=overwrite)
-    system = load_model(model)
+    system, origin = load_with_origin(model)
     for kind, file in pages.items():
         write_page(system, kind, file)
     if pages:
@@ -153,7 +153,11 @@ def show_command(model: str, latex: bool, derived: bool, as_json: bool, html: Pa
         echo(latex_document(system), nl=False)
         return
     described = with_defaults(describe(system), system) | ({"derived": list(derived_text(system))} if derived else {})
-    echo(json.dumps(described, allow_nan=False) if as_json else "\n".join(sections(described, system)))
+    echo(
+        json.dumps(described, allow_nan=False)
+        if as_json
+        else "\n".join(sections(described, system, summary(model.partition(":")[0], origin)))
+    )
 
 
 def with_defaults(described: dict[str, Any], system: "System") -> dict[str, Any]:
@@ -173,14 +177,15 @@ def with_defaults(described: dict[str, Any], system: "System") -> dict[str, Any]
     return {**described, "sizes": numbers.sizes, "parameters": parameters}
 
 
-def sections(described: dict[str, Any], system: "System") -> Iterator[str]:
-    """The sections of the page, each with its title."""
+def sections(described: dict[str, Any], system: "System", about: str) -> Iterator[str]:
+    """The name, what the model is, and the sections of the page, each with its title."""
     yield described["name"]
+    yield from [wrap_paragraph(about, "  ")] * bool(about)
     yield wrap_paragraph(str(system.source), "  ")
     yield from titled("equations", map(wrap_formula, described["equations"]))
-    yield from titled("beyond the ends", (f"{i}: {kind}" for i, kind in described["boundary"].items()))
+    yield from titled("beyond the ends", (f"  {i}: {kind}" for i, kind in described["boundary"].items()))
     noise = described["noise"]
-    yield from titled("noise", [f"{noise['calculus']}, {noise['kind']}"] if noise else [])
+    yield from titled("noise", [f"  {noise['calculus']}, {noise['kind']}"] if noise else [])
     yield from titled("where", map(wrap_formula, described["definitions"]))
     yield from titled("program", map(wrap_formula, described.get("derived", ())))
     yield from titled("states", [table((s["name"], shape_text(s["shape"]), f"starts at {s['initial']}") for s in described["states"])])

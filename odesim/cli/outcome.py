@@ -118,7 +118,7 @@ def usage_sentence(error: click.UsageError) -> str:
     """A usage error of click as a sentence of ours: what is wrong, the nearest spelling, where help is."""
     where = error.ctx.command_path if error.ctx else "odesim"
     command = error.ctx.info_name if error.ctx else where
-    see = f"; see {where} --help" if error.ctx else ""
+    see = f"; see `{where} --help`" if error.ctx else ""
     if isinstance(error, click.NoSuchOption) and error.ctx:
         words = [name.removeprefix("--") for p in error.ctx.command.get_params(error.ctx) for name in p.opts]
         spelled = nearest(error.option_name.lstrip("-"), words).replace("'", "'--", 1)

@@ -336,7 +336,8 @@ class Reader:
         if thing.index:
             self.fail(token.at, f"{token.text} is an index: it stands in [brackets] of an array")
         if thing.extents:
-            self.fail(token.at, f"{token.text} is an array: write {thing.example} for its components, or sum({token.text}), max(), min()")
+            name = token.text
+            self.fail(token.at, f"{name} is an array: write {thing.example} for its components, or sum({name}), max({name}), min({name})")
         return thing.at(())
 
     def thing(self, token: Token) -> Thing:

@@ -67,7 +67,7 @@ def read_text(path: str, where: str) -> str:
 
 def read_rates(texts: Sequence[str]) -> Mapping[str, float]:
     """{group: learning rate} of GROUP=RATE texts. Raises ParamError."""
-    pairs = (assignment(text, "--lr", "GROUP=RATE") for text in texts)
+    pairs = (assignment(text, "--lr", "GROUP=RATE, with a group that `odesim train TASK --settings` names") for text in texts)
     return {group: float(parse_number(rate, f"--lr {group}")) for group, rate in once("--lr", pairs).items()}
 
 

@@ -75,7 +75,7 @@ def load_figure(name: str) -> Any:
     """The module of a figure, with data(fast), draw(dataset) and expected(dataset). Raises StoreError for an unknown name."""
     names = list_figures()
     if name not in names:
-        raise StoreError(no_such("figure", name, names))
+        raise StoreError(no_such("figure", name, names, lister="odesim figure"))
     return import_module(f"odesim.figures.{PREFIX}{name}")
 
 

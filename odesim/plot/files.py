@@ -63,7 +63,7 @@ def _check_format(path: str | Path, formats: Sequence[str] = PICTURES) -> Path:
         name = target.name if target.name.strip(".") and target.name[0] != "." else "picture"
         raise StoreError(f"{str(path)!r} has no extension, which chooses the format: write {name}.{formats[0]}, for example")
     if extension not in formats:
-        raise StoreError(f"{no_such('picture format', extension, formats)} ({str(path)!r})")
+        raise StoreError(f"{path}: {no_such('picture format', extension, formats)}")
     if extension in PAGE:
         check_plotly()
     return check_writable(target)

@@ -78,10 +78,10 @@ def test_list_names_every_model(odesim):
 @pytest.mark.first(5)
 @pytest.mark.parametrize("model", CHEAPEST_FIRST)
 def test_show_fits_and_says_all(model, odesim):
-    """Names of states, parameters, observables, invariants, events and closed forms are on a page of 80 columns; --json has them too."""
+    """What it is, states, parameters, observables, invariants, events and closed forms are on a page of 80 columns; --json has them too."""
     page = odesim("show", model)
     assert page.exit_code == 0, page.stderr
-    assert max(map(len, page.stdout.splitlines())) < 80
+    assert max(map(len, page.stdout.splitlines())) < 80 and " ".join(page.stdout.split()).startswith(f"{model} {summary(model)} ")
     found = json.loads(odesim("show", model, "--json").stdout, parse_constant=pytest.fail)
     assert found["name"] == model and found["source"]["key"] in page.stdout
     for part in ("states", "parameters", "observables", "invariants", "events", "closed_forms"):

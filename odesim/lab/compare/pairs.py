@@ -90,13 +90,13 @@ def check_described(system: str, facts: TrainingFacts, theory: Mapping[str, Any]
         described -= {system}
         if not described:
             raise ParamError(f"no System describes {facts.task} with these settings, so that {system!r} cannot be compared with it")
-        raise ParamError(no_such("System", system, described, f"the theory of {facts.task}"))
+        raise ParamError(no_such("model", system, described, f"the theory of {facts.task}"))
 
 
 def check_own(system: str, facts: TrainingFacts, theory: Mapping[str, Any], pair: Pair) -> None:
     """Raises ParamError unless the System describes this training of a task of one's own: of any, where its theory names none."""
     if theory and system not in theory:
-        raise ParamError(no_such("System", system, theory, f"what describes {facts.task}"))
+        raise ParamError(no_such("model", system, theory, f"what describes {facts.task}"))
     if not pair.links:
         raise ParamError(f"no observable in common: {system} has no loss, and nothing else that {facts.task} records")
     if wrong := misfits(pair, facts):

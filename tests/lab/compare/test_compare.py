@@ -184,12 +184,12 @@ def test_what_is_no_number_does_not_pass(training):
         (
             "scan_snap.theorem4",
             {"task": "scan_snap"},
-            "no System 'scan_snap.theorem4' in the theory of scan_snap; choose from scan_snap.full, ",
+            "no model 'scan_snap.theorem4' in the theory of scan_snap; choose from scan_snap.full, ",
         ),
         (
             "scan_snap.full",
             {"task": "joma_gaussian"},
-            "no System 'scan_snap.full' in the theory of joma_gaussian; choose from joma.joint_exp, ",
+            "no model 'scan_snap.full' in the theory of joma_gaussian; choose from joma.joint_exp, ",
         ),
         (
             "scan_snap.full",
