@@ -28,11 +28,11 @@ class Other:
 
 def test_taken_where_an_array_is():
     mu, start = np.array([2.0, 1.5, 1.0]), np.array([0.1, 0.2, 0.3])
-    plain = odesim.integrate("joma.nonlinear", params={"mu": mu}, initial={"v": start}, save=[0.0, 0.5], strict=True)
+    plain = odesim.integrate("joma.nonlinear", params={"mu": mu}, initial={"v": start}, save=[0.0, 0.5], backend="numpy")
     words: dict[str, Any] = {"params": {"mu": Other(mu)}, "initial": {"v": Other(start)}, "save": Other([0.0, 0.5])}
-    other = odesim.integrate("joma.nonlinear", **words, strict=True)
+    other = odesim.integrate("joma.nonlinear", **words, backend="numpy")
     np.testing.assert_array_equal(other.y["v"], plain.y["v"])
-    members = odesim.ensemble("joma.nonlinear", vary={"mu": Other(np.stack([mu, 2 * mu]))}, strict=True)
+    members = odesim.ensemble("joma.nonlinear", vary={"mu": Other(np.stack([mu, 2 * mu]))}, method="tsit5")
     np.testing.assert_array_equal(members["mu"], [mu, 2 * mu])
 
 
@@ -59,7 +59,7 @@ def test_what_is_not_handed_out(value, words, monkeypatch):
 
 def test_results_are_handed_out():
     """By numpy's own DLPack: torch.from_dlpack(run.y["v"]) shares the memory."""
-    run = odesim.integrate("joma.nonlinear", save=3)
+    run = odesim.integrate("joma.nonlinear", save=3, backend="numpy")
     assert np.shares_memory(np.from_dlpack(run.y["v"]), run.y["v"])
-    members = odesim.ensemble("joma.nonlinear", members=2, vary={"mu": "uniform(1,2)"})
+    members = odesim.ensemble("joma.nonlinear", members=2, vary={"mu": "uniform(1,2)"}, sizes={"M": 3}, method="tsit5")
     assert np.from_dlpack(members["v"].values).shape == members["v"].shape

@@ -42,17 +42,20 @@ run(), members()
 """
 
 
-def output_of(script: str) -> str:
-    """What a Python process with this script writes."""
+def output_of(script: str) -> list[str]:
+    """The lines that a Python process with this script writes."""
     at = Path(__file__).parents[2]
     done = subprocess.run([sys.executable, "-c", START + script], capture_output=True, text=True, cwd=at, env=os.environ, timeout=600)
     assert done.returncode == 0, done.stderr
-    return done.stdout
+    return done.stdout.splitlines()
 
 
-def test_children_of_a_process_whose_threads_integrate() -> None:
-    """8 forks beside 4 threads that integrate: each child integrates too."""
-    script = """
+def test_children_of_a_process_with_threads() -> None:
+    """Forks beside threads that integrate do so too; while another thread compiles, or draws, that is refused, and other runs go on."""
+    lines = output_of("""
+from odesim.plot import style
+from odesim.targets import native
+
 stop = threading.Event()
 
 def work():
@@ -64,44 +67,35 @@ for thread in threads:
     thread.start()
 statuses = [status(run) for _ in range(8)]
 stop.set()
+for thread in threads:
+    thread.join()
 print(statuses)
-"""
-    assert output_of(script).split("\n")[-2] == str([0] * 8)
-
-
-@pytest.mark.parametrize("what", ["compiling", "drawing"])
-def test_what_another_thread_had_begun_is_refused(what: str) -> None:
-    """In the child of a fork while another thread compiles, or draws, that is refused; what was compiled runs."""
-    script = f"""
-from odesim.targets import native
-from odesim.plot import style
-inside, go_on = threading.Event(), threading.Event()
 solution = run()
 
 def compiling():
-    odesim.integrate(SYSTEMS["softmax"], sizes={{"M": 3}})
+    odesim.integrate(SYSTEMS["softmax"], sizes={"M": 3})
 
 def drawing():
     np.ravel(solution.plot())[0].figure.savefig(os.devnull, format="png")
 
-module, name = (native, "_read") if {what!r} == "compiling" else (style, "rc_context")
-original = getattr(module, name)
+for action, module, name in (compiling, native, "_read"), (drawing, style, "rc_context"):
+    inside, go_on, original = threading.Event(), threading.Event(), getattr(module, name)
 
-def paused(*arguments):
-    inside.set()
-    go_on.wait()
-    return original(*arguments)
+    def paused(*arguments):
+        inside.set()
+        go_on.wait()
+        return original(*arguments)
 
-setattr(module, name, paused)
-thread = threading.Thread(target={what})
-thread.start()
-inside.wait()
-print(status(run), os.waitstatus_to_exitcode(status({what})), flush=True)
-go_on.set()
-thread.join()
-setattr(module, name, original)
-print(status({what}), flush=True)
-"""
-    lines = output_of(script).splitlines()
-    assert f"another thread was {what} when this process was forked" in lines[0]
-    assert lines[1:] == ["0 1", "0"]
+    setattr(module, name, paused)
+    thread = threading.Thread(target=action)
+    thread.start()
+    inside.wait()
+    print(status(run), os.waitstatus_to_exitcode(status(action)), flush=True)
+    go_on.set()
+    thread.join()
+    setattr(module, name, original)
+    print(status(action), flush=True)
+""")
+    assert lines[0] == str([0] * 8)
+    for what, (said, *codes) in zip(("compiling", "drawing"), (lines[1:4], lines[4:]), strict=True):
+        assert f"another thread was {what} when this process was forked" in said and codes == ["0 1", "0"]

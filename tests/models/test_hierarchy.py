@@ -79,7 +79,7 @@ def test_groups_stand_for_their_leaves():
 )
 def test_deep_and_shallow(L, ends, times):
     """More latent layers raise P of the nearest tokens, lower that of the farthest, and delay these 3.5-fold."""
-    run = odesim.integrate("hierarchy.grouped", sizes={"L": L}, span=(0, 450), rtol=1e-8, atol=1e-11)
+    run = odesim.integrate("hierarchy.grouped", sizes={"L": L}, span=(0, 450), rtol=1e-8, atol=1e-11, backend="numpy")
     np.testing.assert_allclose(run.observables["P"][0][[0, -1]], ends, atol=6e-3)
     reached = {e["index"][0]: e["t"] for e in run.events["nine tenths"]}
     np.testing.assert_allclose([reached[0], reached[L - 2]], times, atol=0.1)

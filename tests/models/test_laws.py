@@ -14,14 +14,14 @@ from sympy import true
 import odesim
 from odesim.base.errors import ParamError
 from odesim.inputs.bind import bind
-from odesim.inputs.registry import list_models, load_model
+from odesim.inputs.registry import load_model
 from odesim.symbolic import System
 from odesim.symbolic.parts import unused_params
 from tests.support.contract import CONTRACT
 from tests.support.matrix import slow_but
-from tests.support.models import COMPILED, FLOWS, GROWING, MAPS, NOISY
+from tests.support.models import CHEAPEST_FIRST, COMPILED, FLOWS, GROWING, MAPS, NOISY
 
-MODELS = list_models()
+MODELS = CHEAPEST_FIRST
 JOMA = [name for name in MODELS if name.startswith(("joma.linear", "joma.nonlinear", "joma.self"))]
 JOMA = [name for name in JOMA if name not in ("joma.linear_attention", "joma.linear_bterm")]  # those of one state and one array
 TOLERANCE: dict[str, Any] = {"rtol": 1e-9, "atol": 1e-12, "backend": "numpy"}  # laws are of the equations: no kernel is compiled

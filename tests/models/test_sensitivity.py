@@ -16,7 +16,7 @@ from odesim.symbolic.assumptions import facts, holds
 from odesim.targets.compiled import compile_system
 from odesim.transforms.sensitivity import names_that_matter
 from tests.support.matrix import slow_but
-from tests.support.models import FLOWS
+from tests.support.models import CHEAPEST_FIRST, FLOWS
 from tests.support.moves import check_moves, moves
 
 SMALL = {"M": 4, "K": 2, "S": 7, "D": 3, "C": 2, "L": 4}
@@ -108,7 +108,8 @@ ALONE = ("topics.stage1", "topics.tied", "scaling.single_index")
 """Models with one name that matters."""
 CASES = [
     pytest.param(model, part, marks=pytest.mark.slow if model in DEAR else ())
-    for model in FLOWS
+    for model in CHEAPEST_FIRST
+    if model in FLOWS
     for part in ((0,) if model in ALONE else (0, 1))
 ]
 """Each model with one name in two, then with the others: by number, for a name is known once a model is loaded."""

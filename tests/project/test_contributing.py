@@ -116,7 +116,7 @@ assert "Nothing" in "".join(bibliography({"nobody2026nothing"}))
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the tree with three files and three rows more."""
     copy: Path = tmp_path_factory.mktemp("contributed") / "tree"
-    shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".*", "__pycache__", "_build", "generated"))
+    shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".*", "*.pyc.*", "_build", "generated"))
     for name, text in FILES.items():
         assert not (copy / name).exists()
         (copy / name).write_text(text)

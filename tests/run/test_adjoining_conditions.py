@@ -64,7 +64,7 @@ def arrival(bounds: Any, speeds: Any) -> float:
 @pytest.mark.parametrize("otherwise", [0, -1])
 def test_adjoining_windows(otherwise: int, method: str) -> None:
     """A run goes on from each window to the next, though rounding leaves a gap between them in which it would stop or go back."""
-    for seed in range(4):
+    for seed in range(2):
         made, speeds = windows(seed, otherwise)
         for bounds in np.sort(np.random.default_rng(seed).uniform(0.1, 2.0, (4, 3)), axis=1):
             run = odesim.integrate(made, params=dict(zip(map(str, b), bounds, strict=True)), method=method, backend="numpy")

@@ -53,14 +53,13 @@ def wave(forms: tuple[Any, ...], events: tuple[Any, ...] = ()) -> System:
 every_form = cache(lambda: wave(FORMS))
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_conditions_that_rest(method: str) -> None:
+@pytest.mark.parametrize(("method", "at"), [*zip(METHODS, np.random.default_rng(1).uniform(-1.8, 1.8, 3), strict=True)])
+def test_conditions_that_rest(method: str, at: float) -> None:
     """Every form of one condition gives the closed form, for random thresholds."""
-    for at in np.random.default_rng(1).uniform(-1.8, 1.8, 2):
-        run = odesim.integrate(every_form(), params={"c": at}, method=method, backend="numpy", rtol=1e-9, atol=1e-12)
-        assert run.status == "ok"
-        for k, form in enumerate(FORMS):
-            assert float(run.final[f"g{k}"]) == pytest.approx(above(at), abs=1e-7), (at, form)  # 100 rtol: crossings of x
+    run = odesim.integrate(every_form(), params={"c": at}, method=method, backend="numpy", rtol=1e-9, atol=1e-12)
+    assert run.status == "ok"
+    for k, form in enumerate(FORMS):
+        assert float(run.final[f"g{k}"]) == pytest.approx(above(at), abs=1e-7), form  # 100 rtol: crossings of x
 
 
 def test_members_and_slopes_of_conditions_that_rest() -> None:
