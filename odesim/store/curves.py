@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.base.errors import ParamError, StoreError, no_such, value_text
+from odesim.base.errors import ParamError, StoreError, nearest, no_such, value_text
 from odesim.store.export import entries
 from odesim.store.paths import damage_errors, is_run
 from odesim.store.read import load_run
@@ -211,8 +211,9 @@ def match_columns(
             raise ParamError(f"column {label}: {quantity} has shape {shape}; {named}")
         measured.append(Measured(label, quantity, at, name))
     if not measured:
-        one = no_such(kind, unused[0] if unused else "", shapes, model)
-        raise ParamError(f"no column of {curves.what} is a quantity of the model: {one}")
+        has = f"the columns {', '.join(unused[:10])}" if unused else "a column of times alone"
+        hint = nearest(unused[0], shapes) if unused else ""
+        raise ParamError(f"no column of {curves.what} is named as a {kind} of {model}, {', '.join(shapes)}: it has {has}{hint}")
     return measured, unused
 
 

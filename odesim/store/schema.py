@@ -342,7 +342,7 @@ def _is_folder(path: Path) -> bool:
     try:
         return stat.S_ISDIR(path.stat().st_mode)
     except (FileNotFoundError, NotADirectoryError):
-        raise StoreError(f"no run {path}: give the folder that a command wrote with --out, such as RUN.zarr") from None
+        raise StoreError(f"no run {str(path)!r}: give the folder that a command wrote with --out, such as RUN.zarr") from None
     except (OSError, ValueError) as error:
         raise StoreError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
 

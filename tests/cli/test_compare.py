@@ -115,7 +115,7 @@ def test_an_early_end_is_3(odesim):
         ("scan_snap.symmetric --task scan_snap --set num_unique_per_next=0", "num_unique_per_next is 0, not more"),
         ("joma.nonlinear --task joma_gaussian", "in the theory of joma_gaussian; choose from joma.joint_exp, joma.joint_linear, "),
         ("t.zarr", "a comparison needs a model and a task (--task) or data (--data), or two stored runs"),
-        ("t.zarr x.zarr", "no run x.zarr"),
+        ("t.zarr x.zarr", "no run 'x.zarr'"),
         ("scan_snap.full scan_snap", "scan_snap.full is a model: compare it with a task (--task scan_snap)"),
         ("scan_snap.full t.zarr", "compare it with a task (--task NAME); two stored runs"),
         ("t.zarr i.zarr --set eta_Y=1", "settings belongs to a training"),

@@ -269,9 +269,9 @@ def test_wrong_requests(case, odesim, folder):
         (f"ensemble {RUN}", "ensemble needs --out RUN.zarr"),
         (f"ensemble {RUN} --out run.csv", "name it run.zarr"),
         (f"ensemble {RUN} --out absent/run.zarr", "no folder 'absent'"),
-        ("status absent.zarr", "no run absent.zarr"),
-        ("resume absent.zarr", "no run absent.zarr"),
-        ("rerun absent.zarr", "no run absent.zarr"),
+        ("status absent.zarr", "no run 'absent.zarr'"),
+        ("resume absent.zarr", "no run 'absent.zarr'"),
+        ("rerun absent.zarr", "no run 'absent.zarr'"),
     ],
 )
 def test_wrong_places(command, said, odesim, folder):

@@ -151,4 +151,4 @@ def test_urls_lead_nowhere(command, odesim):
     """Runs lie in folders: exit code 2 and one sentence."""
     done = odesim(*command.split(), "s3://bucket/run.zarr")
     assert (done.exit_code, done.stdout) == (2, "")
-    assert done.stderr.startswith("odesim: no run s3:") and done.stderr.count("\n") == 1
+    assert done.stderr.startswith("odesim: no run 's3:") and done.stderr.count("\n") == 1

@@ -165,9 +165,9 @@ TABLE = {
     "model without a name": ("new ''", "names no file", "my_model.py"),
     "model with other suffix": ("new my.txt", "my.py"),
     "present csv": ("export run.zarr --to csv --out empty.csv", "run.zarr"),
-    "absent run": ("plot absent.zarr", "no run absent.zarr"),
+    "absent run": ("plot absent.zarr", "no run 'absent.zarr'"),
     "not a run": ("plot good.py", "good.py is a file, not a run"),
-    "export of nothing": ("export absent.zarr --to csv", "no run absent.zarr"),
+    "export of nothing": ("export absent.zarr --to csv", "no run 'absent.zarr'"),
     # model files
     "absent model file": ("integrate goood.py", "goood.py", "did you mean 'good.py'?"),
     "model file that raises": ("integrate raises.py", "raises.py, line 2", "ZeroDivisionError"),

@@ -306,7 +306,7 @@ WRONG: dict[str, Any] = {
     "default": (FOLLOWED, DATA, {"free": ["k"]}, "the default of a is computed from k, which is varied, and derivatives hold it: give a a"),
     "free": (DECAY, DATA, {"free": ["kk"]}, "no parameter or state 'kk' in test.fit; choose from k, x"),
     "nothing": (DECAY, DATA, {"free": []}, "at least one"),
-    "column": (DECAY, {"t": T, "z": T}, {"free": ["k"]}, "no state or observable with derivatives 'z' in test.fit; choose from x"),
+    "column": (DECAY, {"t": T, "z": T}, {"free": ["k"]}, "with derivatives of test.fit, x: it has the columns z"),
     "map": (DECAY, DATA, {"free": ["k"], "columns": {"x": "q"}}, "no column 'q' in the data; choose from x"),
     "shape": (DECAY, {"t": T, "x[1]": T}, {"free": ["k"]}, r"a column of it is named as x$"),
     "size": (VECTOR, {"t": T, "v[2]": T}, {"free": ["mu"]}, r"v has shape .2,.; say by a size how many entries it has"),

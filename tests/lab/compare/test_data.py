@@ -213,7 +213,7 @@ def test_a_run_that_ended_early(tmp_path):
 DATA = {"t": T, "loss": LOSS}
 WRONG: dict[str, Any] = {
     "column": ({"data": DATA, "columns": {"loss": "los"}}, "no column 'los' in the data; choose from loss; did you mean 'loss'?"),
-    "nothing": ({"data": {"t": T, "x": T}}, "no column of the data is a quantity of the model: no state or observable 'x'"),
+    "nothing": ({"data": {"t": T, "x": T}}, "no column of the data is named as a state or observable of test.decay, "),
     "observable": ({"data": DATA, "observables": ["v"]}, "no observable 'v' in both test.decay and the data; choose from loss"),
     "time": ({"data": DATA, "time": "day"}, "no column 'day' in the data; choose from loss, t"),
     "early": ({"data": {"t": T - 1, "loss": LOSS}}, "begin at t = -1, before the run, which begins at 0: give span"),
