@@ -236,8 +236,8 @@ class Rival:
         staged, stiff = (c * rtol**-p for c, p in (STEPS[STAGES], STEPS[STIFF]))
         self._name, self._radius, self._length = STIFF, radius, (self.until - run.t) / staged
         staged *= self._share_of(STAGES)
-        try:
-            stiff = math.inf if self._out else stiff * self._share_of(STIFF) + costs.derivation() / self._step(costs)
+        try:  # what each takes once, to derive or to compile, does not count: counted, it sent small systems to rkc, six times as slow
+            stiff = math.inf if self._out else stiff * self._share_of(STIFF)
         except CodegenError:
             stiff = math.inf
         if staged < min(stiff, self._rest(run)):

@@ -281,6 +281,15 @@ def test_costs_are_counted_once_a_system(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(counted) == 1
 
 
+@pytest.mark.parametrize("rtol", [1e-3, 1e-4, 1e-5])
+@pytest.mark.parametrize("name", ["hires", "orego"])
+def test_few_states_are_eliminated(name: str, rtol: float) -> None:
+    """At loose tolerances too: rkc computes 4 to 50 times as many right-hand sides here, and needs over 20,000 steps for the Oregonator."""
+    known: dict[str, Any] = {"rtol": rtol, "atol": 1e-4 * rtol, "max_steps": 100_000}
+    run, staged = (odesim.integrate(SET[name].system, method=method, **known) for method in ("auto", "rkc"))
+    assert run.ok and run.method == "rodas5p" and 3 * run.stats["rhs_calls"] < staged.stats["rhs_calls"]
+
+
 def test_a_long_rest_is_decided_in_the_first_trial() -> None:
     """HIRES: tsit5 would need 15,000 steps; beside these another turn of rodas5p, which is still behind, is cheap. It ends the run."""
     run = odesim.integrate(SET["hires"].system, rtol=1e-6, atol=1e-10)
