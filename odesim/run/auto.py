@@ -96,19 +96,22 @@ def integrate_auto(problem: Problem, *, save: Array | None = None, strict: bool 
     run = ExplicitRun(problem, METHODS[explicit_name(rtol, step, between=looks_between(problem, save))], save, **options)
     alone = step is not None or run.on_device
     if not run.advance(math.inf if alone else PILOT):
-        return compete(run, save, strict, problem.t1, options)
+        return compete(run, save, strict, options)
     raw, why = run.raw(), ""
     if alone:
         why = ": a fixed step was asked for" if step is not None else " on the device, where stiff methods do not run"
     return replace(raw, auto=f"{raw.method}: {sentence(raw)}{why}")
 
 
-def compete(run: ExplicitRun, save: Array | None, strict: bool, until: float, options: dict[str, Any]) -> Raw:
+def compete(
+    run: ExplicitRun, save: Array | None, strict: bool, options: dict[str, Any], *, until: float | None = None, late: bool = False
+) -> Raw:
     """The result of an explicit run that has taken its pilot, or of a stiff one; arguments as of integrate_auto.
 
-    until: the end of the run whose first part this is.
+    until: the end of the run, where this is a part of it. late: whether the part is not the first. A stiff method would do those before
+    it again, and this one too: so its run ends, with status OK, once it is clear that it is cheaper, and only its method counts.
     """
-    rival = Rival(run.problem, run.method, save, strict, until, options)
+    rival = Rival(run.problem, run.method, save, strict, run.problem.t1 if until is None else until, options, late)
     while (won := rival.challenge(run)) is None:
         if run.advance(2 * run.tried):
             raw = run.raw()
@@ -139,8 +142,11 @@ def sentence(raw: Raw) -> str:
 class Rival:
     """A stiff run that competes with an explicit one. why: in words, how it compares."""
 
-    def __init__(self, problem: Problem, method: Method, save: Array | None, strict: bool, until: float, options: dict[str, Any]) -> None:
+    def __init__(
+        self, problem: Problem, method: Method, save: Array | None, strict: bool, until: float, options: dict[str, Any], late: bool = False
+    ) -> None:
         self.problem, self.method, self.save, self.strict, self.until, self.options = problem, method, save, strict, until, options
+        self.late = late
         self.why, self._out, self._name, self._radius, self._length = "", "", STIFF, 0.0, 0.0
         self._run: Any = None
         self._lost = False
@@ -184,7 +190,10 @@ class Rival:
         has_turn = not rival.goes_on or budget > rival.tried  # an advance of no steps would say that its last steps had length 0
         ended = rival.advance(allowed if hopeless else budget) if hopeless or has_turn else False
         while not ended and (hopeless or self._is_ahead(run) or (rival.goes_on and left > FAR * self._share() * rival.tried)):
-            ended = rival.advance(max(2 * rival.tried, self._budget(EIGHTH * left, left)) if rival.goes_on else math.inf)
+            if self.late and self._is_clear(run):
+                return replace(rival.raw(), status=Status.OK, auto=self._reason("ahead", run, left))
+            turn = 2 * rival.tried if self.late else max(2 * rival.tried, self._budget(EIGHTH * left, left))
+            ended = rival.advance(turn if rival.goes_on else math.inf)
         if not ended:
             its = f"{self._name} came to t = {rival.t:.4g} in {counted(rival.tried if rival.goes_on else budget, 'step')}"
             cost = f"cost what the first {run.tried} did" if rival.goes_on else f"may cost more than the first {run.tried}"
@@ -194,10 +203,13 @@ class Rival:
         if raw.status not in ENDED or (raw.status is Status.MAX_STEPS and not hopeless):
             self.why, self._lost = f"; stability limits them, but {self._name} ends early ({raw.status})", True
             return None
-        whole = run.tried + left
-        calls = counted(run.state.stats()["rhs_calls"], "right-hand side")
+        return replace(raw, auto=self._reason(sentence(raw), run, left))
+
+    def _reason(self, ended: str, run: ExplicitRun, left: float) -> str:
+        """In words, why the rival is the one to take. ended: how it ended."""
+        calls, whole = counted(run.state.stats()["rhs_calls"], "right-hand side"), run.tried + left
         why = f"{self.method.name} came to t = {run.t:.4g} with {calls} and would need about {rounded(whole)} steps"
-        return replace(raw, auto=f"{self._name}: {sentence(raw)}; {why} (stability, not accuracy, limits them)")
+        return f"{self._name}: {ended}; {why} (stability, not accuracy, limits them)"
 
     def _rest(self, run: Any) -> float:
         """The number of steps that a run needs for the rest, if it goes on as it went last."""
@@ -209,9 +221,18 @@ class Rival:
         assert costs is not None
         if not rival.goes_on:
             return bool(rival.t > run.t)
+        return self._rest_of_rival() * self._share() <= self._rest(run)
+
+    def _rest_of_rival(self) -> float:
+        """The number of steps that a rival which goes on needs for the rest, if these are as the last or the next one is."""
+        rival = self._run
         step = max(rival.coming, rival.step)  # the next one may be a short one
-        rest = float((self.until - rival.t) / step if step > 0 else np.inf)
-        return rest * self._share() <= self._rest(run)
+        return float((self.until - rival.t) / step if step > 0 else np.inf)
+
+    def _is_clear(self, run: ExplicitRun) -> bool:
+        """Whether the rival is ahead, and has gone far enough for this to last: an eighth of what it expects to need."""
+        rival = self._run
+        return self._is_ahead(run) and (not rival.goes_on or rival.tried >= EIGHTH * self._rest_of_rival())
 
     def _waits(self, run: ExplicitRun, left: float) -> bool:
         """Whether the stiff run is not to have a turn yet: it is behind, its steps do not grow, and no long rest makes it cheap to see."""

@@ -274,7 +274,7 @@ class Segments:
             self._run.anew(part, save, options["max_steps"], options["progress"])
         if self._run.advance(PILOT if self.method == "auto" else math.inf):
             return self._run.raw()
-        return compete(self._run, save, strict, self.problem.t1, options)
+        return compete(self._run, save, strict, options, until=self.problem.t1, late=bool(self.rows))
 
     def _share(self, end: float) -> Callable[[float], None] | None:
         """A progress function for a segment that reports the progress of the whole run."""

@@ -200,6 +200,20 @@ def test_a_pilot_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     assert run.ok and run.method == "tsit5" and run.stats["steps"] > 2 * PILOT and begun == [1]
 
 
+def test_a_late_stiff_part_is_not_done_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a late part shows that a stiff method is cheaper, its trial ends there: some fifth of its run, which then does all."""
+    runs, begin = list[RosenbrockRun](), RosenbrockRun.__init__
+
+    def kept(run: RosenbrockRun, *of: Any, **options: Any) -> None:
+        runs.append(run)
+        begin(run, *of, **options)
+
+    monkeypatch.setattr(RosenbrockRun, "__init__", kept)
+    run = odesim.integrate(late("last"), span=(0.0, 30.0))
+    trial, *whole = [run.tried for run in runs]
+    assert run.ok and run.method == "rodas5p" and sum(whole) == run.stats["steps"] + run.stats["rejected"] and 4 * trial < sum(whole)
+
+
 def test_many_cheap_stages_on_a_plane() -> None:
     """Diffusion that sets in late: the Jacobian of 1,600 cells is dear, so the run is that of rkc, with its bits, from the start."""
     (i, j), (N,) = index("i j"), sizes("N")
