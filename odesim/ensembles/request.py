@@ -301,8 +301,8 @@ _MEANINGS = {
     Status.INTERRUPTED: "was stopped before its end",
     Status.SLIDING: "reached a jump of the right-hand side to which both sides push it back, at t_end; make the jump steep "
     "but smooth, such as tanh(x/width) for sign(x); or an event that sets states happens there ever faster: end the span before it",
-    Status.LEFT_DOMAIN: "a state left the set that its symbol assumes, at t_end; write the symbol without the assumption, or end the span "
-    "before it",
+    Status.LEFT_DOMAIN: "a state left the set that its symbol assumes, at t_end; write the symbol without the assumption, and "
+    "Max(q, 0) where the right-hand side needs q >= 0, or end the span before it",
 }
 _OF_FIXED_STEPS = {Status.MAX_STEPS: "took max_steps steps before the end; allow more steps, take longer ones or shorten the span"}
 _OF_MAPS = {

@@ -191,7 +191,7 @@ class Segments:
             return raw.status, raw.message
         where = f"t = {self.t:.9g}"
         if self.resets.guards[ends].all():
-            return Status.LEFT_DOMAIN, f"{' and '.join(left(self.problem, self.y))} at {where}, where an event set it; change its reset"
+            return Status.LEFT_DOMAIN, f"{left(self.problem, self.y)[0]} at {where}, where an event set it; change its reset"
         names = " and ".join(dict.fromkeys(self.resets.functions.event(e).name for e in self.resets.event_of[ends].tolist()))
         return Status.EVENT, f"ended by the event {names} at {where}, where {largest(self.problem, self.y)} is the largest component"
 

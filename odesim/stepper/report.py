@@ -118,7 +118,10 @@ def _message(problem: Problem, state: Left, status: Status, standing: Standing, 
         case Status.EVENT:
             return f"ended by the event {event} at {where}, {what}"
         case Status.LEFT_DOMAIN:
-            return f"{' and '.join(left(problem, state.y))} at {where}; write the symbol without the assumption, or {before}"
+            sentence, bounds = left(problem, state.y)
+            # a decay that ends near 0, such as -q/(K + q) with a tiny K, steps below 0; with the assumption sympy makes q of Max(q, 0)
+            advice = f"write the symbol without the assumption, and {bounds} where the right-hand side needs it"
+            return f"{sentence} at {where}; {advice}, or {before}"
         case Status.INTERRUPTED:
             return f"interrupted at {where} {at_step}, {what}; the part before it is kept"
         case Status.MAX_STEPS:
@@ -166,16 +169,22 @@ def not_finite(problem: Problem, t: float, y: Array, right: str) -> str:
     return ""
 
 
-def left(problem: Problem, y: Array) -> list[str]:
-    """`w[2] = -1e-09 left [0, inf), which its symbol assumes,` for each state of y (n,) that is outside its set."""
-    states, sentences = problem.rhs.layout.split(y), []
+def left(problem: Problem, y: Array) -> tuple[str, str]:
+    """`w[2] = -1e-09 left [0, inf), which its symbol assumes,` for each state of y (n,) outside its set, and `Max(w, 0)`, inside it."""
+    states, sentences, bounds = problem.rhs.layout.split(y), [], []
     for guard in (e.guard for e in problem.events if e.guard is not None):
         values = guard.sign * states[guard.state]
         if values.min() < 0:
             at = np.unravel_index(int(np.argmin(values)), values.shape)
             place = f"[{', '.join(map(str, at))}]" if at else ""
             sentences.append(f"{guard.state}{place} = {guard.sign * float(values[at]):.3g} left {guard.words}, which its symbol assumes,")
-    return sentences or [f"the state, of which {largest(problem, y)} is the largest component, left a set that a symbol assumes"]
+            bounds.append(f"{'Max' if guard.sign > 0 else 'Min'}({guard.state}, 0)")
+    if not sentences:
+        return (
+            f"the state, of which {largest(problem, y)} is the largest component, left a set that a symbol assumes",
+            "Max(q, 0) for a q >= 0",
+        )
+    return " and ".join(sentences), " and ".join(bounds)
 
 
 def largest(problem: Problem, y: Array) -> str:

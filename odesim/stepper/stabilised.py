@@ -64,7 +64,8 @@ def begin():
 
 def step():
     if fresh <= 0.0:
-        unit = 1.0 / above_zero(larger(abs(y), atol / rtol))  # one large component shall not hide the others
+        least = SMALL * SMALL * SMALL * SMALL * sqrt(sum_of(square(y)))  # for components at 0 where atol is nothing: squares overflow
+        unit = 1.0 / above_zero(larger(larger(abs(y), atol / rtol), least))  # one large component shall not hide the others
         if not (way_length > 0.0 and way_length < inf):
             way = uneven(COMPONENT) / unit
             way_length = length(way)

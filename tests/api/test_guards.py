@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from sympy import IndexedBase, Interval, Symbol, oo, sqrt
+from sympy import IndexedBase, Interval, Max, Symbol, oo, sqrt
 
 import odesim
 from odesim.cli import cli
@@ -59,6 +59,7 @@ def test_a_run_ends_where_a_state_leaves_its_set(options: dict[str, Any]) -> Non
     run = odesim.integrate(LEAVES, **options)
     assert (run.status, run.ok) == ("left_domain", False) and run.t_end == pytest.approx(2 / 3, abs=near(options))
     assert run.message.startswith("w[2] = -") and "left (0, inf), which its symbol assumes, at t = 0.6666" in run.message
+    assert "without the assumption, and Max(w, 0) where" in run.message
     assert list(run.events) == ["half"] and len(run.events["half"]) == 2 and list(run.attrs["params"]) == ["a"]
 
 
@@ -155,3 +156,16 @@ def test_the_command_line_ends_with_code_3(tmp_path: Any) -> None:
     )
     done = CliRunner().invoke(cli, ["integrate", str(path), "--span", "0:3"])
     assert done.exit_code == 3 and "left (0, inf), which its symbol assumes" in done.stderr and "left_domain at t = 1" in done.stdout
+
+
+@pytest.mark.parametrize("method", ["tsit5", "rodas5p"])
+def test_the_remedy_for_a_decay_that_ends_near_zero(method: str) -> None:
+    """dq/dt = -q/(K + q), K = 1e-12: a nonnegative q ends, and names Max(q, 0), with which q is 0 from t = 1 on, to rtol."""
+    ends = {}
+    for nonnegative in (True, None):
+        q, K = Symbol("q", nonnegative=nonnegative, real=True), Symbol("K", positive=True)
+        rest = Max(q, 0)
+        system = System(name="test.uptake", equations={q: -rest / (K + rest)}, initial={q: 1.0}, params=(Param(K, 1e-12),), span=(0.0, 2.0))
+        ends[nonnegative] = odesim.integrate(system, method=method)
+    assert ends[True].status == "left_domain" and "Max(q, 0)" in ends[True].message
+    assert ends[None].status == "ok" and abs(ends[None].y["q"][-1]) < 1e-6

@@ -92,6 +92,15 @@ def test_heat_needs_few_right_hand_sides() -> None:
     assert 10 * runs["rkc"].stats["rhs_calls"] < runs["tsit5"].stats["rhs_calls"]
 
 
+@pytest.mark.parametrize(("dtype", "atol"), [("float64", 0.0), ("float64", 1e-300), ("float32", 1e-30)])
+def test_a_component_at_zero_needs_no_atol(dtype: str, atol: float) -> None:
+    """v' = x - 100 v from 0 beside x' = -x, whose tolerance at the start is nothing: v = (exp(-t) - exp(-100 t))/99, to 10 rtol."""
+    system = System(name="follows", equations={x: -x, v: x - 100 * v}, initial={x: 1.0, v: 0.0}, span=(0.0, 1.0))
+    run = odesim.integrate(system, method="rkc", atol=atol, rtol=1e-4, dtype=dtype, save=11)
+    assert run.status == "ok", run.message
+    np.testing.assert_allclose(run.y["v"], (np.exp(-run.t) - np.exp(-100 * run.t)) / 99, rtol=1e-3)
+
+
 def test_the_error_at_the_end_goes_with_the_tolerance() -> None:
     """Of growth with diffusion, whose modes are exact on the grid; local errors held to rtol itself leave 15 rtol at 1e-3, 250 at 1e-6."""
     n = 20
