@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 OFTEN = 16
 """Changes of one condition within a MOMENT that count as ever faster ones."""
+QUICK, SHRINK = 1024, 0.8
+"""So many times of one event, of which the last half took at most this part of the time of the half before, and so on four times."""
 HELP = "make the jump there steep but smooth, such as tanh(x/width) for sign(x), or end the span before it"
 COUNTS = ("steps", "rejected", "rhs_calls", "seconds", "compile_seconds")
 
@@ -79,6 +81,8 @@ class Segments:
         self.why = self.late = ""
         self._run: ExplicitRun | None = None
         self._changes: dict[tuple[int, int], deque[float]] = {}
+        self._counts: dict[int, int] = {}
+        self._halves: dict[int, list[float]] = {}
 
     def advance(self) -> Raw:
         """Runs all segments to the end."""
@@ -126,8 +130,11 @@ class Segments:
                 return self._reset(happened, raw, part >= 0) or (Status.OK, "")
             k += self.t >= self.ends[k]
             if self._tried() >= self.most:
+                acting = "a condition changes"
+                if resets is not None and happened is not None and happened[0].any():
+                    acting = f"the event {resets.name_of(int(happened[0][0].argmax()))} happens"
                 what = f"allow more steps, {fewer_steps(self.options.get('step'))}"
-                return Status.MAX_STEPS, f"max_steps = {self.most} reached at t = {self.t:.9g}, where a condition changes; {what}"
+                return Status.MAX_STEPS, f"max_steps = {self.most} reached at t = {self.t:.9g}, where {acting}; {what}"
             crossed = [(e, i) for e, components in enumerate(ended[self.own_events :]) for i in components]
             if self._chatters(crossed):
                 what = self.switches.words(crossed[0])
@@ -172,6 +179,8 @@ class Segments:
                 self.events[event.name].append(Events(np.array([self.t]), at))
             recorded[0, column] = False  # the segment has recorded it, once
             self.reset = column if event.resets else self.reset
+            if event.resets and self._quickens(column):
+                effects.stopped.setdefault(0, (Status.SLIDING, self.resets.piles_up(self.t, column)))
         if self.reset >= 0:
             self.y = self.origin = effects.y[0]
             here = self.t - (math.ulp(self.t) * TOGETHER[1] if known else self._moment())  # a known time is off by rounding only
@@ -194,6 +203,23 @@ class Segments:
             return Status.LEFT_DOMAIN, f"{left(self.problem, self.y)[0]} at {where}, where an event set it; change its reset"
         names = " and ".join(dict.fromkeys(self.resets.functions.event(e).name for e in self.resets.event_of[ends].tolist()))
         return Status.EVENT, f"ended by the event {names} at {where}, where {largest(self.problem, self.y)} is the largest component"
+
+    def _quickens(self, column: int) -> bool:
+        """Whether an event has happened ever faster, towards a time before the end to which it takes more than any number of steps.
+
+        Of times that pile up as 1 - 1/k no two are ever a MOMENT apart in a run of 1e7 steps.
+        """
+        count = self._counts[column] = self._counts.get(column, 0) + 1
+        if count & (count - 1):
+            return False
+        halves = self._halves.setdefault(column, [])
+        halves.append(self.t)
+        lengths = np.diff(halves[-5:])
+        if count < QUICK or not (lengths[1:] <= SHRINK * lengths[:-1]).all():
+            return False
+        ratio, left = lengths[-1] / lengths[-2], self.problem.t1 - self.t
+        # the last half is a geometric series of halves; at its pace the rest of the span has more events than a run has steps
+        return bool(lengths[-1] * ratio / (1 - ratio) < left and left * count / 2 > self.most * lengths[-1])
 
     def _chatters(self, crossed: list[tuple[int, int]]) -> bool:
         """Whether one condition has changed so often within a moment that no step is left between two changes."""

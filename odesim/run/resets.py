@@ -279,11 +279,12 @@ class Resetting:
     def piles_up(self, t: float, column: int) -> str:
         """The sentence that an event happens ever faster."""
         return (
-            f"the event {self._name(column)} happens ever faster, again and again, at t = {t:.9g} (its times pile up there); "
+            f"the event {self.name_of(column)} happens ever faster, again and again, at t = {t:.9g} (its times pile up there); "
             "end the span before it, or let a terminal event end the run"
         )
 
-    def _name(self, column: int) -> str:
+    def name_of(self, column: int) -> str:
+        """The event of a column, with the index of its component."""
         e = int(self.event_of[column])
         return self.functions.name(e, int(column - self.first[e]))
 
@@ -292,7 +293,7 @@ class Resetting:
         acted.times[rows, columns] += 1
         many = acted.times[rows, columns] > REPEATS
         for row, column in zip(rows[many].tolist(), columns[many].tolist(), strict=True):
-            what = f"the event {self._name(column)} sets itself off by its resets at t = {at.t[row]:.9g}"
+            what = f"the event {self.name_of(column)} sets itself off by its resets at t = {at.t[row]:.9g}"
             why = f"{what}, more than {REPEATS} times; end the span before it, or let a terminal event end it"
             acted.stopped[row] = Status.SLIDING, why
         acted.acts.append((rows[~many], columns[~many]))
@@ -305,7 +306,7 @@ class Resetting:
         """
         if lost is not None:
             for row, column in zip(rows[lost].tolist(), columns[lost].tolist(), strict=True):
-                what = f"the event {self._name(column)} only touches 0 at t = {at.t[row]:.9g}, where there are no sensitivities"
+                what = f"the event {self.name_of(column)} only touches 0 at t = {at.t[row]:.9g}, where there are no sensitivities"
                 acted.stopped.setdefault(row, (Status.NON_FINITE, f"{what}; integrate without them, or end the span before it"))
             fine = np.array([row not in acted.stopped for row in rows.tolist()], bool)
             rows, columns, slopes = rows[fine], columns[fine], {p: by[fine] for p, by in slopes.items()}

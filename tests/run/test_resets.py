@@ -53,6 +53,23 @@ def test_balls_bounce_at_their_times(run: str) -> None:
     assert found.invariants["energy"] is not None and found.invariants["energy"] < 1e-12
 
 
+def test_times_that_pile_up_slowly_end_the_run() -> None:
+    """x' = 1/(1 - t)^2 from 0, reset at 1, happens at k/(k + 1) without end: 1e7 times to rounding. The run ends early and names it."""
+    run = odesim.integrate(system({x: 1 / (1 - t) ** 2}, [Event("spike", x - 1, direction=1, resets={x: 0})], span=(0.0, 3.0)))
+    assert run.status == "sliding" and "the event spike happens ever faster" in run.message
+    assert run.stats["steps"] < 1e4
+    count = np.arange(1, len(run.events["spike"]) + 1)
+    np.testing.assert_allclose(run.events["spike"].t, count / (count + 1), rtol=1e-5)  # 10 rtol
+
+
+@pytest.mark.slow
+def test_a_burst_is_no_pile() -> None:
+    """A rate that rises to 2.5e5 at t = 1 and falls: 1569 spikes, as many as its integral says, and the end of the span."""
+    width = sp.Rational(1, 500)
+    run = odesim.integrate(system({x: 1 / ((1 - t) ** 2 + width**2)}, [Event("spike", x - 1, direction=1, resets={x: 0})], span=(0.0, 2.0)))
+    assert run.status == "ok" and len(run.events["spike"]) == int(2 * 500 * np.arctan(500))
+
+
 @pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("height", "direction", "c"), [(0, -1, 0.8), (0, 0, 0.5), (0, -1, 0.01), (1000, -1, 0.5), (1000, 0, 0.9), (-3, 0, 0.2)]
