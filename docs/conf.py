@@ -2,6 +2,7 @@
 
 import os
 import sys
+from importlib.resources import files
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
@@ -32,7 +33,7 @@ smartquotes = False
 html_theme = "furo"
 html_title = "odesim"
 html_favicon = html_logo = "_static/icon.svg"
-html_static_path = ["_static"]
+html_static_path = ["_static", str(files("ziamath") / "fonts")]
 html_extra_path = ["generated/extra"]
 html_css_files = ["odesim.css"]
 html_math_renderer = "mathml"

@@ -1,32 +1,41 @@
 """Formulas as MathML, which browsers draw by themselves: no JavaScript, no network, no LaTeX."""
 
+import re
 from typing import Any
 
 from docutils import nodes
 from latex2mathml.converter import convert
 from sphinx.application import Sphinx
 
-from odesim.display.document import break_formula, letters
+from odesim.display.line_breaks import break_formula, letters, sized_brackets
 
-NARROW = 28.0  # letters of a formula in a line of a telephone
+WIDE, NARROW, INLINE = 63.0, 33.0, 28.0  # letters of a formula in a line of a window, of a telephone, of its text
 
 
 def mathml(formula: str, display: str = "inline") -> str:
     """A formula as MathML."""
-    return convert(formula.replace(r"\mathtt", r"\text"), display=display)  # latex2mathml does not know mathtt
+    text = re.sub(r"\\mathtt(\{(?:[^{}\\]|\\.)*\})", lambda name: r"\text" + name[1].replace(r"\_", "_"), formula)
+    return convert(text, display=display)  # latex2mathml does not know mathtt, and shows the stroke before _
 
 
 def visit_inline(writer: Any, node: nodes.math) -> None:
-    """Writes a formula within a line."""
-    writer.body.append(mathml(node.astext()))
+    """Writes a formula within a line, which may go on in the next one."""
+    writer.body.append(in_lines(node.astext(), INLINE, "inline"))
     raise nodes.SkipNode
 
 
 def visit_block(writer: Any, node: nodes.math_block) -> None:
-    """Writes a formula on lines of its own, as parts that a browser puts in one line or in several: it breaks no formula by itself."""
-    parts = (mathml(part, "block") for part in break_formula(node.astext().strip(), letters, NARROW))
-    writer.body.append(f'<div class="formula">{" ".join(parts)}</div>')
+    """Writes a formula on lines of its own: where a telephone needs more lines than a window, the page has both, and shows one."""
+    formula = node.astext().strip()
+    wide, narrow = (in_lines(formula, most) for most in (WIDE, NARROW))
+    texts = {"formula": wide} if wide == narrow else {"formula wide": wide, "formula narrow": narrow}
+    writer.body += [f'<div class="{names}">{text}</div>' for names, text in texts.items()]
     raise nodes.SkipNode
+
+
+def in_lines(formula: str, most: float, display: str = "block") -> str:
+    """The lines of a formula as MathML: a browser breaks none by itself."""
+    return " ".join(mathml(sized_brackets(line), display) for line in break_formula(formula, letters, most))
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

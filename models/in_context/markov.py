@@ -25,6 +25,7 @@ SYSTEM = System(
     span=(0.0, 200.0),
     time="steps times learning rate",
     observables={"loss": loss, "s": s},
+    display={"s": s, "mid": middle(s)},
     invariants=(
         Invariant("energy", e**2 - w**2 - sign(w) * log(Abs(w)), "constant", when=Ne(w, 0)),
         Invariant("loss falls", loss, "nonincreasing"),

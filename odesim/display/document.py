@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from html import escape as escape_html
 
+from odesim.display.line_breaks import LETTERS, break_formula, letters, sized_brackets
 from odesim.display.page import Page, Row, escape, formula_latex, page_of
 from odesim.symbolic.parts import Definition
 
@@ -22,7 +23,6 @@ HEAD = r"""\documentclass{article}
   \ifdim\wd\formula>\linewidth\resizebox{\linewidth}{!}{\usebox{\formula}}\else\usebox{\formula}\fi\par\medskip}
 \begin{document}"""
 BLOCK = r"\[", r"\]"
-LETTERS = 80.0  # in a line of a formula
 WEB_HEAD = """<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -141,111 +141,6 @@ def _row(page: Page, row: Row, to: Markup) -> Iterator[str]:
 
 def in_lines(formula: str) -> str:
     """A formula, broken into lines where it is wider than the page."""
-    first, *others = break_formula(formula, letters, LETTERS)
+    first, *others = map(sized_brackets, break_formula(formula, letters, LETTERS))
     rest = "".join(rf" \\ & \quad {line}" for line in others)
     return rf"\begin{{aligned}} & {first}{rest} \end{{aligned}}" if others else first
-
-
-# A wide formula is broken before +, -, "and" or the ranges of its indices, outside of brackets if that is enough. LaTeX breaks no displayed
-# formula by itself, nor does matplotlib.
-OPEN, CLOSE = r"\left. ", r" \right."  # brackets that are not seen, around the part of a line that lies in brackets of others
-SIGN = re.compile(r"(?<=[^\s=({\[,&]) (?=[+-] |\\ \\(?:text|mathrm)\{and\})")  # the space before a sign between two terms, or "and"
-RANGES = r" \qquad "  # before the ranges of the indices, which end a formula
-TOKEN = re.compile(r"\\left\b|\\right\b|\\[a-zA-Z]+|\\.|[{}]")
-PIECE = re.compile(r"\\(?:dfrac|frac)|\\[a-zA-Z]+|\\.|[{}_^]|\s+|.", re.DOTALL)
-SCRIPT, WIDE = 0.7, {r"\sum": 1.6, r"\prod": 1.6, r"\qquad": 4.0, r"\quad": 2.0}  # widths in letters
-UNSEEN = re.compile(r"\\(left|right|mathrm|mathtt|mathbb|text|operatorname|displaystyle|,|;|!)")
-
-
-def break_formula(text: str, width: Callable[[str], float], most: float) -> list[str]:
-    """The lines of a formula, no wider than `most` where it has places to break. width: of a formula."""
-    if width(text) <= most:
-        return [text]
-    places = list(places_to_break(text))
-    lines = [text]
-    for depth in sorted({depth for _, depth in places}):
-        lines = fill(text, [at for at, level in places if level <= depth], width, most)
-        if max(map(width, lines)) <= most:
-            break
-    return lines
-
-
-def places_to_break(text: str) -> Iterator[tuple[int, float]]:
-    """(place of a space, number of pairs of brackets around it), not inside of fractions, scripts, cases and ranges.
-
-    Before the ranges the number is 0.5: they stand alone rather than that brackets are broken.
-    """
-    text, mark, _ = text.partition(RANGES)
-    signs, depth, braces, last = {m.start() for m in SIGN.finditer(text)}, 0, 0, 0
-    for token in TOKEN.finditer(text):
-        if braces == 0:
-            yield from ((at, depth) for at in range(last, token.start()) if at in signs)
-        depth += {r"\left": 1, r"\right": -1}.get(token[0], 0) if braces == 0 else 0
-        braces += {"{": 1, "}": -1, r"\begin": 1, r"\end": -1}.get(token[0], 0)
-        last = token.end()
-    yield from ((at, depth) for at in range(last, len(text)) if at in signs)
-    if mark:
-        yield len(text), 0.5
-
-
-def fill(text: str, places: list[int], width: Callable[[str], float], most: float) -> list[str]:
-    """Lines of text, each as long as it can be, cut at some of these places."""
-    lines, first = list[str](), 0
-    while True:
-        ends = [at for at in places if at > first] + [len(text)]
-        end = ends[0]
-        for further in ends[1:]:
-            if width(closed(text, first, further)) > most:
-                break
-            end = further
-        lines.append(closed(text, first, end))
-        if end == len(text):
-            return lines
-        first = end
-
-
-def closed(text: str, first: int, end: int) -> str:
-    """text[first:end], with unseen brackets for those that begin before it or end after it."""
-    before, inside = open_brackets(text[:first]), open_brackets(text[:end])
-    return OPEN * before + text[first:end].strip() + CLOSE * inside
-
-
-def open_brackets(text: str) -> int:
-    """How many pairs of brackets are open at the end of text."""
-    return len(re.findall(r"\\left\b", text)) - len(re.findall(r"\\right\b", text))
-
-
-def letters(text: str) -> float:
-    """About how wide a formula is, in letters: a fraction is as wide as its wider part, scripts are small, commands are one letter."""
-    return sum(size for _, size in pieces(PIECE.findall(UNSEEN.sub("", text))))
-
-
-def pieces(tokens: list[str]) -> list[tuple[str, float]]:
-    """(first token, width) of the parts of a formula, in order."""
-    widths, queue = list[tuple[str, float]](), tokens[::-1]
-
-    def group() -> float:
-        """The width of the next part: one token, or what is in braces."""
-        if not queue or queue[-1] != "{":
-            return pieces([queue.pop()])[0][1] if queue else 0.0
-        inner, depth = list[str](), 0
-        while queue:
-            token = queue.pop()
-            depth += {"{": 1, "}": -1}.get(token, 0)
-            if depth == 0:
-                break
-            inner.append(token)
-        return sum(size for _, size in pieces(inner[1:]))
-
-    while queue:
-        token = queue.pop()
-        if token in (r"\frac", r"\dfrac"):
-            widths.append((token, max(group(), group()) + 0.3))
-        elif token in ("_", "^"):
-            widths.append((token, SCRIPT * group()))
-        elif token == "{":
-            queue.append(token)
-            widths.append((token, group()))
-        elif token.strip() and token != "}":
-            widths.append((token, WIDE.get(token, 1.0) + 0.8 * (token in "+-=")))
-    return widths

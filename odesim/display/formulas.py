@@ -298,7 +298,7 @@ class LatexPrinter(SympyLatexPrinter):  # type: ignore[misc]
         return rf"\operatorname{{entropy}}_{{{limit_latex(e.limits[0], self)}}}\left({self._print(e.function)}\right)"
 
     def _weight(self, w: Any) -> str:
-        return "" if w == 1 else f";{self._words('weight')}{self._print(w)}"
+        return "" if w == 1 else f"; {self._words('weight')}{self._print(w)}"
 
     def _print_And(self, e: Any) -> str:
         parts = sorted(e.args, key=lambda a: (not isinstance(a, sp.Eq), str(a)))

@@ -13,7 +13,7 @@ from bokeh.models.widgets import Button, CheckboxButtonGroup, Div, PreText, Sele
 
 from odesim.base.arrays import Array
 from odesim.base.errors import OdesimError, counted
-from odesim.display.document import LETTERS, break_formula, letters
+from odesim.display.line_breaks import LETTERS, break_formula, letters
 from odesim.display.page import formula_latex, page_of
 from odesim.explorer.controls import Controls, Explored
 from odesim.explorer.numbers import defaults_of, fields

@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.mathtext import MathTextParser
 
-from odesim.display.document import break_formula
 from odesim.display.formulas import Formulas, LatexPrinter
+from odesim.display.line_breaks import break_formula
 from odesim.display.page import Formula, Page, Row, formula_latex, page_of
 from odesim.plot.files import METADATA, write_atomically
 from odesim.plot.style import project_style
