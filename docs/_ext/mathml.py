@@ -1,15 +1,23 @@
-"""Formulas as MathML, which browsers draw by themselves: no JavaScript, no network, no LaTeX."""
+"""Formulas as MathML, which browsers draw by themselves: no JavaScript, no network, no LaTeX; also those that prose has in ASCII."""
 
 import re
 from typing import Any
 
 from docutils import nodes
 from latex2mathml.converter import convert
+from notation import pieces
+from sphinx import addnodes
 from sphinx.application import Sphinx
+from sphinx.transforms import SphinxTransform
 
 from odesim.display.line_breaks import break_formula, letters, sized_brackets
 
 WIDE, NARROW, INLINE = 63.0, 33.0, 28.0  # letters of a formula in a line of a window, of a telephone, of its text
+
+APART = (nodes.literal, nodes.math, nodes.math_block, nodes.raw, nodes.FixedTextElement, nodes.comment, addnodes.desc_signature)
+"""Nodes whose text is no prose."""
+OF_CODE = {"reference", "command_line"}
+"""Pages about code."""
 
 
 def mathml(formula: str, display: str = "inline") -> str:
@@ -38,7 +46,27 @@ def in_lines(formula: str, most: float, display: str = "block") -> str:
     return " ".join(mathml(sized_brackets(line), display) for line in break_formula(formula, letters, most))
 
 
+class Notation(SphinxTransform):
+    """Puts formulas in the place of mathematics in the text of a page."""
+
+    default_priority = 890
+
+    def apply(self, **options: Any) -> None:
+        """Replaces the nodes of text that have any."""
+        if self.env.docname in OF_CODE:
+            return
+        for text in list(self.document.findall(nodes.Text)):
+            parent, above = text.parent, text.parent
+            while above is not None and not isinstance(above, APART):
+                above = above.parent
+            if above is None:
+                parts = [(formula, part) for formula, part in pieces(text.astext()) if part]
+                if parts != [(False, text.astext())]:
+                    parent.replace(text, [nodes.math(part, part) if formula else nodes.Text(part) for formula, part in parts])
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Registers the renderer."""
+    app.add_transform(Notation)
     app.add_html_math_renderer("mathml", (visit_inline, None), (visit_block, None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

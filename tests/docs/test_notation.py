@@ -1,0 +1,72 @@
+"""Mathematics in published prose is in one notation, that of formulas: sources are ASCII for terminals, pages are not."""
+
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from runpy import run_path
+
+import pytest
+
+import odesim
+from odesim.lab.claims import all_claims
+from odesim.plot.figures import list_figures, load_figure
+
+ROOT = Path(__file__).parents[2]
+pieces = run_path(str(ROOT / "docs" / "_ext" / "notation.py"))["pieces"]
+GREEK = (
+    "alpha|beta|gamma|delta|epsilon|eps|zeta|eta|theta|kappa|lambda|mu|nu|xi|pi|rho|sigma|tau|phi|chi|psi|omega"
+    "|Gamma|Delta|Theta|Lambda|Sigma|Phi|Psi|Omega"
+)
+ASCII = re.compile(rf"(?<![\w.])(?:[dD]?(?:{GREEK})|[A-Za-z]bar|(?:sum|prod)_\w+|[A-Za-z]_\w+)(?![\w]|\.\w)|\^|[<>!]=")
+
+
+def shown(text: str) -> str:
+    """Prose with its formulas between brackets."""
+    return "".join(f"⟦{part}⟧" if formula else part for formula, part in pieces(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "formulas"),
+    [
+        ("k^2 I_k(beta)", "⟦k^{2}⟧ ⟦I_{k}⟧(⟦\\beta⟧)"),
+        ("dtheta_i/dt = -sum_j A_ij sin(theta_i)", "⟦d\\theta_{i}⟧/dt = -⟦\\sum_{j}⟧ ⟦A_{ij}⟧ sin(⟦\\theta_{i}⟧)"),
+        ("|xbar|, P^l[r, s'], v[l]", "|⟦\\bar{x}⟧|, ⟦P_{r, s'}^{l}⟧, ⟦v_{l}⟧"),
+        ("d^((k - 2)/2), e^(-beta x^2/2), (1 - x)^2", "⟦d^{(k - 2)/2}⟧, ⟦e^{-\\beta x^{2}/2}⟧, (1 - x)⟦{}^{2}⟧"),
+        ("x_best >= 10^-5 -> [0, inf)", "⟦x_{\\mathrm{best}}⟧ ≥ ⟦10^{-5}⟧ → [0, ∞)"),
+        (
+            "W2^T, |V|_F^2, sin^2(phi), sum_(d in S), rho0",
+            r"⟦{W_2}^{T}⟧, |V|⟦{}_{F}^{2}⟧, ⟦\sin^{2}⟧(⟦\phi⟧), ⟦\sum_{d \in S}⟧, ⟦{\rho_0}⟧",
+        ),
+        ("particles.gamma, no_stop, what, model's, E[x], U[0, 1]", "particles.gamma, no_stop, what, model's, E[x], U[0, 1]"),
+    ],
+)
+def test_mathematics_in_prose(text: str, formulas: str) -> None:
+    """Names of models, words and means stay what they are."""
+    assert shown(text) == formulas
+
+
+def published() -> Iterator[tuple[str, str]]:
+    """(where, prose) of models, families, claims, figures and pages, without code, formulas and links."""
+    families = sorted({name.partition(".")[0] for name in odesim.list_models()})
+    for module in (*odesim.list_models(), *families):
+        yield module, import_module(f"odesim.models.{module}").__doc__ or ""
+    for name in odesim.list_models():
+        system = odesim.load_model(name)
+        yield name, "\n".join([str(system.source), *(p.doc for p in system.params), *(e.doc for e in system.events)])
+    for claim in all_claims():
+        yield claim.name, "\n".join([claim.source.where, *(f"{s.text}\n{s.when}" for s in claim.statements.values())])
+    for name in list_figures():
+        yield name, f"{load_figure(name).__doc__}\n{load_figure(name).QUESTION}"
+    for path in [*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "howto").glob("*.md")]:
+        if path.name not in ("reference.md", "command_line.md"):
+            yield path.name, re.sub(r"\]\([^)]*\)|^(?:    |:).*$", "]", path.read_text(), flags=re.MULTILINE)
+
+
+def test_no_ascii_mathematics_is_published() -> None:
+    left = []
+    for where, text in published():
+        prose = re.sub(r"^```.*?^```|(`+)[^`].*?\1|\$\$.*?\$\$|\$[^$]+\$|<[^>]+>", "", text, flags=re.MULTILINE | re.DOTALL)
+        rest = "".join(" " if formula else part for formula, part in pieces(prose))
+        left += [f"{where}: {rest[max(0, m.start() - 30) : m.end() + 20]!r}" for m in ASCII.finditer(rest)]
+    assert not left, "\n".join(left)
