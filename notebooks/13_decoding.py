@@ -34,7 +34,9 @@ def signs(n, J):
 #
 # Tokens of one block are drawn each by itself. What they have in common, given what is shown, is lost: in the mean over all
 # blocks
+#
 # $$\mathrm{E\,KL}(p \mid \text{law}) = \sum_i \sum_{l = m_i}^{m_{i+1} - 1} \big[\eta(m_i) - \eta(l)\big],\qquad \eta(m) = \bar H(m+1) - \bar H(m),$$
+#
 # with $m_i$ tokens shown before block $i$ and $\bar H(m)$ the mean entropy of $m$ tokens. That is the left Riemann sum of
 # $\eta$, which falls, less its sum.
 

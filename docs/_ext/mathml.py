@@ -69,4 +69,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Registers the renderer."""
     app.add_transform(Notation)
     app.add_html_math_renderer("mathml", (visit_inline, None), (visit_block, None))
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
+    # a build reads all pages anew where the last one had another number
+    return {"env_version": 1, "parallel_read_safe": True, "parallel_write_safe": True}

@@ -11,20 +11,28 @@ GREEK = (
     "|Gamma|Delta|Theta|Lambda|Xi|Pi|Sigma|Phi|Psi|Omega"
 )
 FUNCTIONS = "sin|cos|tan|tanh|log|ln|exp"
-OPERATORS = {"sum": r"\sum", "prod": r"\prod", "max": r"\max", "min": r"\min", "log": r"\log", "softmax": r"\operatorname{softmax}"}
+OPERATORS = {
+    "sum": r"\sum",
+    "int": r"\int",
+    "prod": r"\prod",
+    "max": r"\max",
+    "min": r"\min",
+    "log": r"\log",
+    "softmax": r"\operatorname{softmax}",
+}
 SIGNS = {">=": "≥", "<=": "≤", "!=": "≠", r"(?<![-<])->": "→", r"\bsqrt(?=\()": "√", r"(?<=[(\[, -])inf(?=[)\]])": "∞"}
 BRACKETS = r"\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)"  # with brackets inside them two deep
 LOWER = rf"_(?:[A-Za-z0-9]+'*|\*|\{{[^{{}}]*\}}|{BRACKETS})"
 ITEM = rf"(?:{GREEK}|\w{{1,2}}'*)(?:\s?[+-]\s?\w)?"
 INDEX = rf"\[{ITEM}(?:,\s?{ITEM})*\]"
-UPPER = rf"\^(?:-?(?:\d+(?:\.\d+)?[A-Za-z]?|{GREEK}|[A-Za-z]'*(?:{LOWER})?|{BRACKETS})|\*)"
+UPPER = rf"\^(?:-?(?:\d+(?:\.\d+)?[A-Za-z]?|[A-Za-z]+\d?'*(?:{LOWER})?|{BRACKETS}|\|[^|]*\|)|\*)"
 SCRIPT = rf"{LOWER}|{INDEX}|{UPPER}"
 NAME = rf"[dD]?(?:{GREEK})\d?(?:bar|hat|dot)?'*|[A-Za-z]bar'*|[xyzvpqm]hat'*"
 LETTER = r"[dD]?(?![EU]\[)[A-Za-z]\d?'*"  # E[x] is a mean, U[0, 1] a uniform number
 FORMULA = re.compile(
-    rf"(?<![\w\\._])(?:(?P<operator>{'|'.join(OPERATORS)})(?={LOWER})(?:{LOWER})|(?P<name>{NAME})(?:{SCRIPT})*"
-    rf"|(?P<letter>{LETTER})(?:{SCRIPT})+|(?P<word>[A-Za-z]{{2,4}})(?:{UPPER})|(?P<number>\d+(?:\.\d+)?)(?:{UPPER}))(?!\w|\.\w)"
-    rf"|(?<=[)\]|+])(?:{UPPER})(?!\w)|(?<=\|)(?:{LOWER})(?:{UPPER})?(?!\w)"
+    rf"(?<![\w\\._])(?:(?P<operator>{'|'.join(OPERATORS)})(?={LOWER})(?:{LOWER})(?:{UPPER})?|(?P<name>{NAME})(?:{SCRIPT})*"
+    rf"|(?P<letter>{LETTER})(?:{SCRIPT})+|(?P<word>[A-Za-z]{{2,}})(?:{UPPER})|(?P<number>\d*\.?\d+)(?:{UPPER}))(?!\w|\.\w)"
+    rf"|(?<=[)\]}}|+])(?:{UPPER})(?!\w)|(?<=\|)(?:{LOWER})(?:{UPPER})?(?!\w)"
 )
 SCRIPTS = re.compile(rf"(?P<lower>{LOWER})|(?P<index>{INDEX})|(?P<upper>{UPPER})")
 PREFIXED = re.compile(rf"([dD]?)({GREEK}|[A-Za-z])(\d?)(bar|hat|dot)?('*)$")

@@ -12,6 +12,7 @@ import pytest
 
 import odesim
 from tests.support.chromium import SIZES, chromium, errors_of
+from tests.support.notation import ASCII
 
 ROOT = Path(__file__).parents[2]
 SITE = ROOT / "docs" / "_build" / "html"
@@ -98,6 +99,23 @@ def test_formulas_fit(page, size, address, browser):
     assert browser.execute_script(wide) == []
     shown = "return [...document.querySelectorAll('article math')].map(m => m.textContent)"
     assert [text for text in browser.execute_script(shown) if "\\" in text] == []
+
+
+PROSE = """const walker = document.createTreeWalker(document.querySelector('article'), NodeFilter.SHOW_TEXT), texts = [];
+    while (walker.nextNode())
+        texts.push(walker.currentNode.parentElement.closest('code, pre, math, dt, script, style') ? ' ' : walker.currentNode.data);
+    return texts.join('')"""
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if Path(page).stem not in ("reference", "command_line", "genindex", "py-modindex")]
+)
+def test_prose_has_no_ascii_mathematics(page, address, browser):
+    """Greek letters, powers, indices and sums are formulas, outside of code."""
+    browser.get(f"{address}/{page}")
+    wait_for_title(browser)
+    text = browser.execute_script(PROSE)
+    assert [text[max(0, m.start() - 30) : m.end() + 20] for m in ASCII.finditer(text)] == []
 
 
 @pytest.mark.parametrize("page", INTERACTIVE, ids=lambda path: path.stem)
