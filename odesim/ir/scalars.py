@@ -2,7 +2,7 @@
 
 x0 = (p0 - y0) * exp(y1)  ->  {"x0": Operation("*", (Operation("-", ("p0", "y0")), Operation("exp", ("y1",))))}
 
-It is data and not text because it is derived (odesim.ir.slopes), eliminated (odesim.ir.slopes) and printed with other names.
+It is data and not text because it is derived (odesim.ir.slopes), eliminated (odesim.ir.elimination) and printed with other names.
 """
 
 import ast

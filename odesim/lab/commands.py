@@ -23,7 +23,7 @@ from odesim.lab.options import TaskName, claims_names, options, read_rates, read
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from odesim.api.rerun import Rerun
+    from odesim.api.differences import Rerun
     from odesim.base.arrays import Array
     from odesim.lab.training.loop import Trajectory
 
@@ -140,7 +140,7 @@ def optimizer_line(spec: Mapping[str, Any]) -> str:
 
 def resume_stored(run: Path, threads: int | None, as_json: bool, quiet: bool) -> int:
     """Trains the stored training to its last step; returns the exit code."""
-    from odesim.lab.store import resume_training
+    from odesim.lab.resume import resume_training
 
     with TrainingProgress(run.name, False if quiet else None) as progress:
         trajectory = resume_training(run, threads=threads, progress=progress.show)
@@ -149,7 +149,7 @@ def resume_stored(run: Path, threads: int | None, as_json: bool, quiet: bool) ->
 
 def rerun_stored(run: Path, threads: int | None, watched: bool | None) -> "Rerun":
     """The stored training, trained again and compared."""
-    from odesim.lab.store import rerun_training
+    from odesim.lab.resume import rerun_training
 
     with TrainingProgress(run.name, watched) as iterations:
         return rerun_training(run, threads=threads, progress=iterations.show)
@@ -289,7 +289,7 @@ def compare_command(
 def read_map(texts: tuple[str, ...]) -> dict[str, Any]:
     """{map, columns} of the words of --map: flow or discrete, with a task; NAME=COLUMN, with data. Raises ParamError."""
     from odesim.cli.arguments import once
-    from odesim.cli.dynamics import pair
+    from odesim.cli.ranges import pair
 
     kinds = [text for text in texts if "=" not in text]
     columns = once("--map", (pair(text, "--map") for text in texts if "=" in text))
@@ -301,7 +301,7 @@ def read_map(texts: tuple[str, ...]) -> dict[str, Any]:
 def read_data(settings: tuple[str, ...], data: tuple[str, ...], options: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of compare() about data, from the words of their options. Raises ParamError."""
     from odesim.cli.arguments import read_request
-    from odesim.cli.dynamics import read_free
+    from odesim.cli.ranges import read_free
 
     words = {name: options[name] for name in ("sizes", "initial", "span")}
     request = read_request({**words, "params": settings if data else (), "file": None})
@@ -325,8 +325,9 @@ def verify_command(name: str | None, slow: bool, listed: bool, page: bool, schem
     A claim has the statement as printed and, where that fails, the corrected one. Each statement has a recorded verdict;
     if a check gives another one, the exit code is 3. So it is after Ctrl-C, which keeps the claims before it.
     """
-    from odesim.lab.claims import SCHEMA, choose_claims, verify
-    from odesim.lab.output import claims_json, claims_page, claims_text, list_text
+    from odesim.lab.claims import choose_claims, verify
+    from odesim.lab.claims_json import SCHEMA, claims_json
+    from odesim.lab.output import claims_page, claims_text, list_text
 
     if sum((listed, page, schema, as_json)) > 1:
         raise ParamError("--list, --page, --schema and --json exclude each other")

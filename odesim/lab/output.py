@@ -1,4 +1,4 @@
-"""Output of `odesim train`, `compare` and `verify`: text in 80 columns, JSON, and the claims as a page of Markdown."""
+"""Output of `odesim train`, `compare` and `verify`: text in 80 columns, JSON of trainings, and claims as a page of Markdown."""
 
 import json
 import re
@@ -15,7 +15,6 @@ import numpy as np
 from odesim.base.arrays import Array
 from odesim.base.errors import counted
 from odesim.cli.tables import GLUE, number_text, shape_text, table, thousands, wrap_paragraph
-from odesim.lab.claims import FORM, VERSION
 from odesim.lab.compare.comparison import Comparison
 from odesim.lab.compare.pairs import pairs_of
 from odesim.lab.training.loop import Trajectory
@@ -25,7 +24,7 @@ from odesim.lab.training.task import Experiment, Setting, Task, check_settings
 from odesim.store.write import to_plain
 
 if TYPE_CHECKING:
-    from odesim.lab.claims import Claim, ClaimResult, Finding, Measurement, Verification
+    from odesim.lab.claims import Claim, ClaimResult, Finding, Verification
 
 
 def settings_text(task: Task) -> str:
@@ -215,36 +214,6 @@ def outcome(result: "ClaimResult") -> str:
     if verdicts[0] == "fails":
         return OUTCOMES[2] if verdicts[1:] == ["holds"] else OUTCOMES[3]
     return OUTCOMES[0] if verdicts[0] == "holds" else OUTCOMES[1]
-
-
-def claims_json(checked: "Verification") -> str:
-    """Output of `odesim verify --json` on one line of ASCII; numbers that are not finite are null."""
-    rows = [claim_object(result) for result in checked.results]
-    about = {"format": FORM, "version": VERSION, "as_recorded": checked.as_recorded, "unchecked": checked.unchecked}
-    return json.dumps({**about, "claims": rows}, allow_nan=False)
-
-
-def claim_object(result: "ClaimResult") -> dict[str, Any]:
-    """A claim with its findings as data: of each statement the verdict and its measurements."""
-    from odesim.plot.figures import as_json
-
-    def measured(all_of_them: Iterable["Measurement"]) -> list[dict[str, Any]]:
-        numbers = ("measured", "expected", "tolerance")
-        return [
-            {**{key: getattr(m, key) for key in ("name", "relation", "holds")}, **{key: as_json(getattr(m, key)) for key in numbers}}
-            for m in all_of_them
-        ]
-
-    claim, statements = result.claim, {}
-    for kind, finding in result.findings.items():
-        statement = finding.statement
-        words = {"text": statement.text, "when": statement.when, "verdict": str(finding.verdict), "recorded": str(statement.verdict)}
-        words |= {"tolerance": statement.tolerance, "error": finding.error}
-        statements[kind] = {**words, "measurements": measured(finding.measurements), "outside": measured(finding.outside)}
-    about = {"name": claim.name, "paper": claim.source.key, "place": claim.source.where, "run": claim.run, "models": list(claim.models)}
-    about["depends"] = list(claim.depends)
-    outcome = {"slow": claim.slow, "seconds": result.seconds, "as_recorded": result.as_recorded}
-    return {**about, **outcome, "statements": statements}
 
 
 def claims_page(claims: Iterable["Claim"]) -> str:

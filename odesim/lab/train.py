@@ -14,7 +14,7 @@ from odesim.base.errors import ParamError
 from odesim.base.signals import check_seconds, stop_signals, time_limit
 from odesim.inputs.arguments import check_arguments
 from odesim.lab.experiment import LONG, as_task, check_seeds, make_experiment
-from odesim.lab.store import train_into
+from odesim.lab.resume import train_into
 from odesim.lab.training.loop import INTERRUPTED, TrainingOptions, Trajectory
 from odesim.lab.training.loop import train as train_experiment
 from odesim.lab.training.task import Task

@@ -13,9 +13,10 @@ from odesim.base.errors import ParamError, no_such, value_text
 from odesim.plot.choice import TIME, Choice, make_choice
 from odesim.plot.comparison import figure_of_comparison
 from odesim.plot.dynamics import ANSWERS
-from odesim.plot.ensemble import figure_of_ensemble, figure_of_statistics
+from odesim.plot.ensemble import figure_of_ensemble
 from odesim.plot.members import as_members, as_solution
 from odesim.plot.solution import figure_of_solution
+from odesim.plot.statistics import figure_of_statistics
 from odesim.plot.trajectory import figure_of_trajectory
 
 if TYPE_CHECKING:

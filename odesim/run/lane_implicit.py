@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from odesim.base.parsing import fit
+from odesim.ir.elimination import SparseSystem
 from odesim.ir.scalars import printed, renamed
-from odesim.ir.slopes import SparseSystem
 from odesim.run.lane_dense import restore_lines, touched
 from odesim.run.lane_plan import KernelPlan, Rows, at, call_right, load_rows, loop_arguments
 from odesim.run.lane_systems import Vector, factor, residual

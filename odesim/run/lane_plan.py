@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from odesim.ir.elimination import SparseSystem, sparse_system
 from odesim.ir.invariants import LinearInvariant, linear_invariants
 from odesim.ir.scalars import Formulas
-from odesim.ir.slopes import SparseSystem, sparse_system
 from odesim.run.lane_noise import LaneNoise
 from odesim.run.lane_resets import ResetRules
 from odesim.run.lane_systems import Factors, factor

@@ -8,8 +8,8 @@ residual is not small is rejected; with a shorter step the matrix is nearer to 1
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from odesim.ir.elimination import WORST, SparseSystem
 from odesim.ir.scalars import Code, CodeBuilder, Operand, Operation, is_number, printed
-from odesim.ir.slopes import WORST, SparseSystem
 
 Vector = dict[str, str]
 """{unknown: name}; 0 where it has none."""

@@ -16,12 +16,13 @@ from odesim.base.errors import CodegenError
 from odesim.ir.adjoint import LocalDerivatives, linearize, needed_statements, time_slope
 from odesim.ir.exact import PRIMES, Terms, random_values, right_side_terms
 from odesim.ir.invariants import MOST_STATES, LinearInvariant, Polynomial, Weight, linear_invariants, parameter_values, weight_operand
-from odesim.ir.jacobian import Chain, ChainPlan, NotLocalError, SparseChain, make_chain_plan, sparse_entries
+from odesim.ir.jacobian import Chain, ChainPlan, NotLocalError, make_chain_plan
 from odesim.ir.linear_systems import Jacobian
 from odesim.ir.passes import lower_expressions, passes
 from odesim.ir.program import Program
 from odesim.ir.scalars import Formulas
 from odesim.ir.sizes import extents
+from odesim.ir.sparse_jacobian import SparseChain, sparse_entries
 from odesim.symbolic.indices import array_at, time
 from odesim.symbolic.parts import Invariant, free_in_order
 from odesim.symbolic.system import System

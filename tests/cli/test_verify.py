@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 
 import odesim as library
-from odesim.lab.claims import SCHEMA, Claim, Measurement, Verdict, all_claims
+from odesim.lab.claims import Claim, Measurement, Verdict, all_claims
+from odesim.lab.claims_json import SCHEMA
 from odesim.lab.output import claims_page
 from odesim.symbolic import Source
 

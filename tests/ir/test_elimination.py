@@ -41,8 +41,8 @@ from sympy import (
 from odesim.base.errors import CodegenError
 from odesim.inputs.bind import bind
 from odesim.inputs.registry import load_model
+from odesim.ir.elimination import sparse_system
 from odesim.ir.scalars import Formulas, Operation, is_number, printed
-from odesim.ir.slopes import sparse_system
 from odesim.symbolic import IndexedBase, Param, System, over, softmax
 from odesim.targets.compiled import compile_system
 from odesim.targets.numpy_text import SPECIAL

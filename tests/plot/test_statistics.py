@@ -11,7 +11,7 @@ from matplotlib.patches import StepPatch
 from odesim.base.datasets import with_accessor
 from odesim.base.errors import ParamError
 from odesim.plot.choice import Choice
-from odesim.plot.ensemble import figure_of_statistics
+from odesim.plot.statistics import figure_of_statistics
 from tests.plot.test_ensemble import curves, head_of
 from tests.support.texts import clashes, drawn_texts
 

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from odesim.ir.elimination import SparseSystem, sparse_system
 from odesim.ir.scalars import printed
-from odesim.ir.slopes import SparseSystem, sparse_system
 from odesim.run.lane_systems import factor, residual
 from odesim.targets.compiled import compile_system
 from odesim.targets.unroll import write_out

@@ -13,8 +13,8 @@ import odesim
 from odesim.base.errors import CodegenError, SpecError
 from odesim.display.formulas import LatexPrinter
 from odesim.ir.derive import directional_derivative
+from odesim.ir.elimination import sparse_system
 from odesim.ir.scalars import printed
-from odesim.ir.slopes import sparse_system
 from odesim.symbolic import IndexedBase, Param, System, index, sizes
 from odesim.targets.compiled import compile_system
 from odesim.targets.unroll import write_out
