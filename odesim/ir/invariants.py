@@ -1,39 +1,55 @@
 """Linear invariants: weighted sums of states that are constant along every solution, how they are found, and their accurate values.
 
-There are two searches. One goes term by term: coefficients have 53 bits, and a sum counts as 0 where it is no more than their rounding.
-The other uses random points modulo a prime, where arithmetic is exact and quotients can cancel too.
+They are searched for at random points modulo a prime (odesim.ir.exact): weights are small fractions. A sum with other weights, or with
+parameters in them, is kept where the System declares it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
 from math import isqrt, lcm
+from operator import add, mul, neg, sub, truediv
 from typing import Any
 
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.ir.exact import PRIMES, Terms, random_values, residue, right_side_terms
-from odesim.ir.scalars import Formulas, Operand, Operation
+from odesim.ir.exact import PRIMES, random_values, residue
+from odesim.ir.scalars import Formulas, Operand, Operation, is_number, words_of
 
 SPLIT = 2.0**27 + 1
-Polynomial = tuple[tuple[float, tuple[tuple[int, int], ...]], ...]
-"""A weight with parameters: (coefficient, ((number of a parameter entry, power), ...)) of each term."""
-Weight = float | Polynomial
+ARITHMETIC: dict[tuple[str, int], Callable[..., Any]] = {
+    ("+", 2): add, ("-", 2): sub, ("*", 2): mul, ("/", 2): truediv, ("-", 1): neg, ("powi", 2): lambda x, n: x ** int(n),
+}  # fmt: skip
+"""{(operation, number of operands): its value}, of those that a weight may have."""
 
 
 @dataclass(frozen=True)
 class LinearInvariant:
-    """A sum over k of weights[k] y[places[k]] that is constant along every solution. A weight is a number or has parameters in it."""
+    """A sum over k of weights[k] y[places[k]] that is constant along every solution. A weight is a number, or text of parameters p0, ..."""
 
     places: tuple[int, ...]
-    weights: tuple[Weight, ...]
+    weights: tuple[float | Operand, ...]
+
+    @classmethod
+    def of(cls, weights: Sequence[tuple[int, Operand]]) -> "LinearInvariant":
+        """The invariant of these places with their weights, which are numbers where they have no parameters."""
+        invariant = cls(tuple(place for place, _ in weights), tuple(weight for _, weight in weights))
+        return invariant if invariant.reads else invariant.with_numbers({})
 
     @property
     def reads(self) -> list[int]:
         """The numbers of the parameter entries in its weights."""
-        return sorted({k for w in self.weights if not isinstance(w, float) for _, factors in w for k, _ in factors})
+        return sorted(
+            {
+                int(word[1:])
+                for w in self.weights
+                if not isinstance(w, float)
+                for word in words_of(w)
+                if word[0] == "p" and word[1:].isdigit()
+            }
+        )
 
     def with_numbers(self, params: Mapping[int, float]) -> "LinearInvariant":
         """The invariant with numbers as weights, for parameter entries {number: value}."""
@@ -55,32 +71,17 @@ def parameter_values(
     return values
 
 
-def weight_at(weight: Weight, params: Mapping[int, Array | float]) -> Array | float:
+def weight_at(weight: float | Operand, params: Mapping[int, Array | float]) -> Any:
     """The weight for parameter entries {number: value, or array (N,)}."""
-    if isinstance(weight, float):
-        return weight
-    total: Array | float = 0.0
-    for c, factors in weight:
-        term: Array | float = c
-        for k, n in factors:
-            for _ in range(abs(n)):
-                term = term * params[k] if n > 0 else term / params[k]
-        total = total + term
-    return total
+    if isinstance(weight, Operation):
+        value = ARITHMETIC[weight.function, len(weight.operands)]
+        return value(*(weight_at(operand, params) for operand in weight.operands))
+    return params[int(weight[1:])] if isinstance(weight, str) and not is_number(weight) else float(weight)
 
 
-def weight_operand(weight: Weight) -> Operand:
-    """The weight in generated code, with parameter entries p0, p1, ...; it has the same operations as weight_at."""
-    if isinstance(weight, float):
-        return repr(weight)
-    total: Operand = "0.0"
-    for c, factors in weight:
-        term: Operand = repr(c)
-        for k, n in factors:
-            for _ in range(abs(n)):
-                term = Operation("*" if n > 0 else "/", (term, f"p{k}"))
-        total = Operation("+", (total, term))
-    return total
+def text_of(weight: float | Operand) -> Operand:
+    """The weight in generated code."""
+    return repr(weight) if isinstance(weight, float) else weight
 
 
 def exact_sums(invariant: LinearInvariant, starts: Array, params: Mapping[int, Array | float] | None = None) -> Array:
@@ -109,7 +110,6 @@ def _product_and_error(weight: Array | float, x: Array) -> tuple[Array, Array]:
 
 MOST_STATES = 64
 MOST_LINES = 1500
-MOST_TERMS = 4000
 MOST_SUMS = 12
 """The most invariants; dependent ones fill up the number."""
 ROUNDING = 1e-14
@@ -126,10 +126,7 @@ def linear_invariants(formulas: Formulas, declared: Sequence[LinearInvariant] = 
     """
     if formulas.states > MOST_STATES or len(formulas.code) > MOST_LINES:
         return _ordered(declared)
-    basis: list[Array] = []
-    for w in (*_null_vectors(right_side_terms(formulas)), *_modular_null_vectors(formulas)):
-        if _eliminate(np.array([*basis, w]), len(w)) > len(basis):
-            basis.append(_normalized(w))
+    basis = [_normalized(w) for w in _null_vectors(formulas)]
     sparse = [LinearInvariant(_places(w), tuple(w[w != 0].tolist())) for w in _sparse_vectors(basis)]
     vectors = np.array(basis).reshape(len(basis), formulas.states)
     return _ordered([*sparse, *(d for d in declared if not _is_combination(d, vectors))])
@@ -144,7 +141,7 @@ def _is_combination(invariant: LinearInvariant, vectors: Array) -> bool:
     if invariant.reads:
         return False
     w = np.zeros(vectors.shape[1])
-    w[list(invariant.places)] = invariant.weights
+    w[list(invariant.places)] = [weight_at(weight, {}) for weight in invariant.weights]
     return _eliminate(np.vstack([vectors, w]), vectors.shape[1]) <= len(vectors)
 
 
@@ -152,28 +149,7 @@ def _places(w: Array) -> tuple[int, ...]:
     return tuple(np.flatnonzero(w).tolist())
 
 
-def _null_vectors(rows: Sequence[Terms]) -> list[Array]:
-    """A basis of all vectors w (n,) with sum w_k rows[k] = 0; it leaves out states whose derivative is 0."""
-    columns = {monomial: j for j, monomial in enumerate(dict.fromkeys(m for row in rows for m in row))}
-    if len(columns) > MOST_TERMS:
-        return []
-    terms = np.zeros((len(rows), len(columns)))
-    for k, row in enumerate(rows):
-        for monomial, c in row.items():
-            terms[k, columns[monomial]] = float(c)
-    live = terms.any(axis=1)
-    scaled = np.unique(terms[live] / np.abs(terms).max(axis=0, initial=0), axis=1) if columns else terms[live]
-    if not np.isfinite(scaled).all():
-        return []
-    matrix = np.hstack([scaled, np.eye(len(scaled))])
-    null = matrix[_eliminate(matrix, scaled.shape[1]) :, scaled.shape[1] :]
-    _eliminate(null, len(scaled))
-    vectors = np.zeros((len(null), len(rows)))
-    vectors[:, live] = null
-    return [w for w in vectors if np.all(np.abs(w @ terms) <= ROUNDING * (np.abs(w) @ np.abs(terms)))]
-
-
-def _modular_null_vectors(formulas: Formulas) -> list[Array]:
+def _null_vectors(formulas: Formulas) -> list[Array]:
     """Vectors w (n,) with w.f = 0 at random points modulo a prime; their weights are small fractions, checked modulo another prime."""
     n, (prime, other) = formulas.states, PRIMES
     values, check = (random_values(formulas, n + 4, p) for p in PRIMES)

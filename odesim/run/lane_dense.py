@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.ir.invariants import exact_sums, parameter_values, weight_operand
+from odesim.ir.invariants import exact_sums, parameter_values, text_of
 from odesim.run.lane_plan import KernelPlan, Rows, at, reader_of
 from odesim.run.lane_systems import product
 from odesim.stepper.control import weight
@@ -93,7 +93,7 @@ def restore_lines(plan: "KernelPlan", rows: "Rows", state: str) -> list[str]:
         terms = []
         for place, factor in zip(invariant.places, invariant.weights, strict=True):
             terms.append(f"m{i}_{place}")
-            lines.append(f"m{i}_{place} = {product(weight_operand(factor), f'{state}{place}')}")
+            lines.append(f"m{i}_{place} = {product(text_of(factor), f'{state}{place}')}")
         lines += [
             f"rest = S[{row * plan.width} + l] - ({' + '.join(terms)})",
             f"size = {' + '.join(f'{m} * {m}' for m in terms)}",

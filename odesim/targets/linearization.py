@@ -14,13 +14,13 @@ from sympy import Expr, Symbol
 from odesim.base.arrays import Array, Layout
 from odesim.base.errors import CodegenError
 from odesim.ir.adjoint import LocalDerivatives, linearize, needed_statements, time_slope
-from odesim.ir.exact import PRIMES, Terms, random_values, right_side_terms
-from odesim.ir.invariants import MOST_STATES, LinearInvariant, Polynomial, Weight, linear_invariants, parameter_values, weight_operand
+from odesim.ir.exact import PRIMES, random_values
+from odesim.ir.invariants import ARITHMETIC, MOST_STATES, LinearInvariant, linear_invariants, parameter_values, text_of
 from odesim.ir.jacobian import Chain, ChainPlan, NotLocalError, make_chain_plan
 from odesim.ir.linear_systems import Jacobian
 from odesim.ir.passes import lower_expressions, passes
 from odesim.ir.program import Program
-from odesim.ir.scalars import Formulas
+from odesim.ir.scalars import Formulas, Operand, Operation
 from odesim.ir.sizes import extents
 from odesim.ir.sparse_jacobian import SparseChain, sparse_entries
 from odesim.symbolic.indices import array_at, time
@@ -51,7 +51,7 @@ def verified_invariants(declared: Sequence[LinearInvariant], formulas: Formulas)
     """The declared invariants that hold for a right-hand side written out as formulas."""
     if not declared:
         return ()
-    values = random_values(formulas, POINTS, PRIMES[0], [weight_operand(w) for invariant in declared for w in invariant.weights])
+    values = random_values(formulas, POINTS, PRIMES[0], [text_of(w) for invariant in declared for w in invariant.weights])
     f, weights = values[: formulas.states], values[formulas.states :]
     if f.shape[1] < LEAST_POINTS:
         return ()
@@ -76,30 +76,43 @@ def _linear(system: System, law: Invariant, sizes: Mapping[str, int], whole: Map
         return []
     program = lower_expressions({array_at("law0", free, system.axes): law.expr}, system.axes)
     try:
-        outputs = right_side_terms(write_values(system, program, sizes, whole))
+        formulas = write_values(system, program, sizes, whole)
     except CodegenError:  # too large to be written out
         return []
-    return [invariant for terms in outputs if (invariant := _weights(terms)) is not None]
+    known: dict[str, Affine | None] = {}
+    for name, operation in formulas.code.items():
+        known[name] = affine(operation, known)
+    parts = [affine(output, known) for output in formulas.outputs]
+    return [LinearInvariant.of(sorted(part[0].items())) for part in parts if part is not None and len(part[0]) > 1]
 
 
-def _weights(terms: Terms) -> LinearInvariant | None:
-    """The linear invariant with these terms; None where they are not linear in the states."""
-    parts: dict[int, list[Any]] = {}
-    for monomial, c in terms.items():
-        states = [(int(name[1:]), n) for name, n in monomial if name[0] == "y"]
-        factors = tuple((int(name[1:]), n) for name, n in monomial if name[0] == "p")
-        if len(states) + len(factors) < len(monomial) or [n for _, n in states] not in ([], [1]):
-            return None
-        if states:
-            parts.setdefault(states[0][0], []).append((float(c), factors))
-    places = tuple(sorted(parts))
-    weights = tuple(_weight(tuple(parts[k])) for k in places)
-    return LinearInvariant(places, weights) if len(places) > 1 else None
+Affine = tuple[dict[int, Operand], Operand]
+"""{number of a state: its weight}, and what has no states, of a function that is linear in the states."""
 
 
-def _weight(polynomial: Polynomial) -> Weight:
-    (c, factors), *others = polynomial
-    return polynomial if factors or others else c
+def affine(operand: Operand, known: Mapping[str, Affine | None]) -> Affine | None:
+    """The weights of the states in an operand, and the rest; None where it is not linear in them. known: the same of names."""
+    if isinstance(operand, str):
+        return known[operand] if operand in known else ({int(operand[1:]): "1.0"}, "0.0") if operand[0] == "y" else ({}, operand)
+    function, parts = operand.function, [part for o in operand.operands if (part := affine(o, known)) is not None]
+    if function in ("float32", "float64"):
+        return parts[0] if parts else None  # what is rounded alike is still the same term
+    if len(parts) < len(operand.operands) or (function, len(parts)) not in ARITHMETIC:
+        return None
+    rest, (a, *others) = Operation(function, tuple(r for _, r in parts)), [weights for weights, _ in parts]
+    b = others[0] if others else {}
+    if not (a or b):
+        return {}, rest
+    if function == "-" and not others:
+        return {k: Operation("-", (w,)) for k, w in a.items()}, rest
+    if function in "+-":
+        second = b if function == "+" else {k: Operation("-", (w,)) for k, w in b.items()}
+        both = {k: Operation("+", (a[k], second[k])) for k in a if k in second}
+        return {**a, **second, **both}, rest
+    if function == "*" and not (a and b):
+        factor = parts[1 if a else 0][1]
+        return {k: factor if w == "1.0" else Operation("*", (w, factor)) for k, w in (a or b).items()}, rest
+    return ({k: Operation("/", (w, parts[1][1])) for k, w in a.items()}, rest) if function == "/" and not b else None
 
 
 MOST_DENSE = 5000

@@ -68,7 +68,8 @@ FOUND: dict[str, tuple[System, list[dict[int, float]]]] = {
         of("acid", split - p * y1, p * y1 - split + 1 - 7 * y2 * y4, p * y1 - split, 1 - 7 * y2 * y4),
         [{0: 1, 2: 1}, {1: 1, 2: -1, 3: -1}, {0: 1, 1: 1, 3: -1}],
     ),
-    # rates as decimals, whose sum is rounded: each product by itself, and what goes there
+    # rates as decimals, whose sum is rounded: each product by itself, and what goes there; thirds are no decimals
+    "thirds": (of("thirds", -met, met / 3, met * sp.Rational(2, 3)), [{0: 1, 1: 3}, {0: 2, 2: 3}, {1: 2, 2: -1}]),
     "branches": (
         of("branches", -(2.1 + 5.78) * y1, 2.1 * y1, 5.78 * y1),
         [{0: 1, 1: 7.88 / 2.1}, {0: 1, 2: 7.88 / 5.78}, {1: 1, 2: -2.1 / 5.78}],
@@ -83,7 +84,8 @@ FOUND: dict[str, tuple[System, list[dict[int, float]]]] = {
     "inverse": (rows("inverse", sp.sqrt(1 + inverse(sp.KroneckerDelta(i, k) * 8 + x[i], (i, N), (k, N))[i, i] ** 2)), []),
     "factors": (of("factors", p * (y1 - y2) * (y1 + q), (y2 * q + y2 * y1 - y1 * q - y1**2) * p), [{0: 1, 1: 1}]),
     "quotient": (of("quotient", met / (q + y3), -met / (q + y3), sp.S.Zero), [{0: 1, 1: 1}]),
-    "not_quite": (of("not_quite", met, -met * (1 + 1e-12)), [{0: 1, 1: 1 / (1 + 1e-12)}]),
+    # weights that are no small fractions are not looked for
+    "not_quite": (of("not_quite", met, -met * (1 + 1e-12)), []),
     "none": (of("none", met, -met - 1e-12 * y1), []),
     "pairs": (
         System(
