@@ -12,7 +12,7 @@ from odesim.stepper.methods import METHODS
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.stepper.stabilised_methods import STABILISED
 from odesim.symbolic import System
-from odesim.symbolic.parts import all_names
+from odesim.symbolic.definition import all_names
 
 ROOT = Path(__file__).parents[2]
 POWER = r"\^(?:\d+|[A-Za-z]\b|\((?:[^()]|\([^()]*\))*\))"

@@ -11,7 +11,7 @@ from html import escape as escape_html
 
 from odesim.display.line_breaks import LETTERS, break_formula, letters, sized_brackets
 from odesim.display.page import Page, Row, escape, formula_latex, page_of
-from odesim.symbolic.parts import Definition
+from odesim.symbolic.definition import Definition
 
 HEAD = r"""\documentclass{article}
 \usepackage[a4paper,margin=20mm]{geometry}

@@ -12,9 +12,10 @@ from sympy.printing.latex import LatexPrinter as SympyLatexPrinter
 from sympy.printing.latex import greek_letters_set, modifier_dict
 
 from odesim.display.naming import BINDING, Display, Entropy, LogSumExp, Slope, SoftmaxAt, plain
+from odesim.symbolic.definition import Definition, GradientFlow, twin_state
 from odesim.symbolic.indices import base_name
 from odesim.symbolic.noise import terms_of
-from odesim.symbolic.parts import Definition, GradientFlow, Key, twin_state
+from odesim.symbolic.parts import Key
 from odesim.symbolic.reductions import limit_latex, limit_text, unevaluated
 
 

@@ -15,10 +15,11 @@ import sympy as sp
 from sympy import Expr, Indexed, Symbol
 from sympy.concrete.expr_with_limits import ExprWithLimits
 
+from odesim.symbolic.definition import Definition, GradientFlow, all_expressions, all_names
 from odesim.symbolic.functions import Share, Weighted, XLogY
 from odesim.symbolic.indices import IndexedBase
 from odesim.symbolic.layered import Layer, Value, layers_in
-from odesim.symbolic.parts import Definition, GradientFlow, Key, all_expressions, all_names, free_in_order
+from odesim.symbolic.parts import Key, free_in_order
 from odesim.symbolic.reductions import REDUCTIONS, BoundIndex, Shift, inside, triangle, unevaluated
 
 Table = dict[Expr, Expr]

@@ -8,8 +8,9 @@ import sympy as sp
 from sympy import IndexedBase, Symbol
 
 from odesim.display.formulas import Formulas, LatexPrinter, equation_latex, rate_latex
+from odesim.symbolic.definition import Definition
 from odesim.symbolic.indices import boundary_words
-from odesim.symbolic.parts import Constraint, Definition, Event, domain_text, free_in_order, key_indices
+from odesim.symbolic.parts import Constraint, Event, domain_text, free_in_order, key_indices
 
 SENSES = {"constant": "is constant", "nonincreasing": "does not rise", "nondecreasing": "does not fall", "nonnegative": "is at least 0"}
 SIGNS = {"==0": "=", ">=0": ">="}

@@ -11,8 +11,9 @@ from odesim.display.formulas import Formulas, definitions_text, equations_text, 
 from odesim.ir.noise import noise_kind
 from odesim.ir.passes import lower
 from odesim.ir.program import Program, Statement
+from odesim.symbolic.definition import Definition
 from odesim.symbolic.indices import base_name
-from odesim.symbolic.parts import Definition, Key, domain_text, free_in_order
+from odesim.symbolic.parts import Key, domain_text, free_in_order
 from odesim.symbolic.reductions import MaxOver, unevaluated
 from odesim.symbolic.system import System
 

@@ -16,7 +16,8 @@ from odesim.ir.derive import directional_derivative, unit_direction
 from odesim.ir.linear_systems import Jacobian, Products
 from odesim.run.problem import compiled_for, parts_of
 from odesim.symbolic.assumptions import assumed_intervals
-from odesim.symbolic.parts import GradientFlow, Invariant, free_in_order
+from odesim.symbolic.definition import GradientFlow
+from odesim.symbolic.parts import Invariant, free_in_order
 from odesim.symbolic.system import System
 from odesim.targets.compiled import BoundNumba, CompiledRHS
 from odesim.targets.linearization import MOST_DENSE, BoundLinear

@@ -24,9 +24,9 @@ from odesim.inputs.bind import bind
 from odesim.inputs.registry import load_model
 from odesim.ir.linear_systems import Jacobian
 from odesim.run.solution import Solution
+from odesim.symbolic.definition import GradientFlow
 from odesim.symbolic.indices import base_name
 from odesim.symbolic.layered import with_layers
-from odesim.symbolic.parts import GradientFlow
 from odesim.symbolic.system import System
 from odesim.transforms.gradients import gradient_flow
 

@@ -14,7 +14,8 @@ import sympy as sp
 from odesim.base.errors import ModelError, OdesimError, ParamError, nearest, no_such, value_text
 from odesim.exchange.trees import Reader, Writer, domain_from_json, domain_to_json
 from odesim.symbolic import parts
-from odesim.symbolic.parts import Event, GradientFlow, Param, Source, View
+from odesim.symbolic.definition import GradientFlow
+from odesim.symbolic.parts import Event, Param, Source, View
 from odesim.symbolic.system import System
 
 FORM = "odesim.system"

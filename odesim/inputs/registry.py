@@ -313,7 +313,7 @@ def _run_file(path: str, mtime_ns: int, size: int, digest: str) -> ModuleType:
 def _warn_of_unused(module: ModuleType, path: str, text: str) -> None:
     """Warns of each parameter that a System of the file declares and never uses, with its line."""
     from odesim.symbolic import System
-    from odesim.symbolic.parts import unused_params
+    from odesim.symbolic.definition import unused_params
 
     for system in (value for value in vars(module).values() if isinstance(value, System)):
         for name in unused_params(system):

@@ -15,9 +15,10 @@ from odesim.base.errors import SpecError
 from odesim.base.memo import IdentityKey, Memo
 from odesim.ir.passes import lower_expressions
 from odesim.symbolic.assumptions import assumed_intervals
+from odesim.symbolic.definition import all_expressions
 from odesim.symbolic.indices import array_at, base_name
 from odesim.symbolic.layered import names_read
-from odesim.symbolic.parts import Constraint, Param, all_expressions, domain_text, free_in_order, key_indices, required_arguments
+from odesim.symbolic.parts import Constraint, Param, domain_text, free_in_order, key_indices, required_arguments
 from odesim.symbolic.reductions import subexpressions
 from odesim.symbolic.system import System
 from odesim.targets.numpy_text import ArrayFunction

@@ -12,8 +12,9 @@ from odesim.ir.derive import directional_derivative, twin_name
 from odesim.ir.lowering import Lowering, default_sizes, derivative, index_ranges
 from odesim.ir.passes import dependency_order, lower_expressions, passes, share
 from odesim.ir.program import Program, Statement
+from odesim.symbolic.definition import all_names, twin_state
 from odesim.symbolic.indices import Clipped, IndexedBase, Inside, Wrapped, array_at, base_name, index, time
-from odesim.symbolic.parts import Key, all_names, key_indices, twin_state
+from odesim.symbolic.parts import Key, key_indices
 from odesim.symbolic.reductions import SumOver, bind_indices, over
 from odesim.symbolic.system import System
 

@@ -8,10 +8,11 @@ import sympy as sp
 from sympy import Expr, Indexed, KroneckerDelta, Sum, Symbol
 
 from odesim.base.errors import SpecError
+from odesim.symbolic.definition import all_names, twin_state
 from odesim.symbolic.functions import Share, XLogY, special_slope
 from odesim.symbolic.indices import Inside, base_name, padded_as_choice
 from odesim.symbolic.layered import Layer, Value, layers_in
-from odesim.symbolic.parts import Key, all_names, twin_state
+from odesim.symbolic.parts import Key
 from odesim.symbolic.reductions import AtMax, MaxOver, Shift, SumOver, UpTo, at_max, free_indices, triangle
 from odesim.symbolic.system import System
 from odesim.symbolic.times import without_remainders

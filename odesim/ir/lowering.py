@@ -8,10 +8,11 @@ import sympy as sp
 from sympy import Expr, Indexed, KroneckerDelta, Symbol
 
 from odesim.ir.program import Statement, SumOrder, sum_order
+from odesim.symbolic.definition import Definition, twin_state
 from odesim.symbolic.functions import LOWEST
 from odesim.symbolic.indices import Clipped, Inside, Neighbour, Padded, Wrapped, array_at, base_name, index, padded_as_choice
 from odesim.symbolic.layered import Inverse, Layer, layers_in, with_layers
-from odesim.symbolic.parts import Definition, Key, key_indices, twin_state
+from odesim.symbolic.parts import Key, key_indices
 from odesim.symbolic.reductions import (
     NOT_PLAIN,
     REDUCTIONS,

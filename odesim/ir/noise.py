@@ -13,10 +13,11 @@ from sympy import Expr, Interval, KroneckerDelta, Symbol, oo
 
 from odesim.base.errors import SpecError
 from odesim.ir.derive import Direction, directional_derivative
+from odesim.symbolic.definition import Definition, all_names
 from odesim.symbolic.indices import IndexedBase, base_name, time
 from odesim.symbolic.layered import names_read
 from odesim.symbolic.noise import Term, channels_of, terms_of
-from odesim.symbolic.parts import Definition, Key, Param, all_names, key_indices
+from odesim.symbolic.parts import Key, Param, key_indices
 from odesim.symbolic.reductions import at, over
 from odesim.symbolic.system import System
 

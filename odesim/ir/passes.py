@@ -10,9 +10,10 @@ from sympy.codegen.cfunctions import expm1, log1p
 
 from odesim.ir.lowering import Lowering, default_sizes, derivative, index_ranges
 from odesim.ir.program import Program, Statement
+from odesim.symbolic.definition import all_names
 from odesim.symbolic.functions import Weighted, XLogY
 from odesim.symbolic.indices import base_name
-from odesim.symbolic.parts import Key, all_names, key_indices
+from odesim.symbolic.parts import Key, key_indices
 from odesim.symbolic.reductions import canonical, subexpressions
 from odesim.symbolic.system import System
 

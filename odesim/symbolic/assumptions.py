@@ -11,8 +11,9 @@ import sympy as sp
 from sympy import IndexedBase, Symbol
 
 from odesim.base.errors import SpecError
+from odesim.symbolic.definition import Definition, all_expressions
 from odesim.symbolic.indices import base_name, time
-from odesim.symbolic.parts import HALF_LINES, Definition, all_expressions, domain_text
+from odesim.symbolic.parts import HALF_LINES, domain_text
 from odesim.symbolic.reductions import subexpressions
 
 # Only what a domain guarantees is allowed: the model would be another one at a value outside, without a word. A state is different, as its

@@ -14,11 +14,12 @@ from sympy.logic.boolalg import Boolean
 
 from odesim.base.errors import SpecError, counted, nearest, no_such, shorten, value_text
 from odesim.symbolic.assumptions import check_assumptions
+from odesim.symbolic.definition import Definition, element_text, error_part
 from odesim.symbolic.functions import FUNCTIONS
 from odesim.symbolic.indices import base_name, our_element, time
 from odesim.symbolic.layered import bounded, layers_in, names_read, with_layers
 from odesim.symbolic.noise import check_noise
-from odesim.symbolic.parts import Definition, Event, Key, checked_expression, element_text, error_part, free_in_order, key_indices
+from odesim.symbolic.parts import Event, Key, checked_expression, free_in_order, key_indices
 from odesim.symbolic.reductions import REDUCTIONS, free_indices, subexpressions
 from odesim.symbolic.scope import LONGEST, NameScope
 from odesim.symbolic.times import KNOWN, BetweenKinksError, UnknownTimesError, zero_times

@@ -14,8 +14,9 @@ import sympy as sp
 from sympy import Expr, Indexed, Symbol
 
 from odesim.base.errors import SpecError, value_text
+from odesim.symbolic.definition import Definition, error_part
 from odesim.symbolic.indices import base_name, our_element
-from odesim.symbolic.parts import Definition, Key, checked_expression, error_part, key_indices
+from odesim.symbolic.parts import Key, checked_expression, key_indices
 from odesim.symbolic.reductions import over
 from odesim.symbolic.scope import NameScope
 

@@ -10,10 +10,11 @@ from sympy import Indexed, IndexedBase, KroneckerDelta, Symbol
 from sympy.core.function import AppliedUndef
 
 from odesim.base.errors import SpecError, counted, nearest, no_such, shorten, value_text
+from odesim.symbolic.definition import Definition, element_text, error_part
 from odesim.symbolic.functions import CHOICES, argument_mistake, is_known
 from odesim.symbolic.indices import BOUNDARY_CHOICES, Neighbour, Padded, base_name, index_of, shift_of, time
 from odesim.symbolic.layered import Layer, layers_in
-from odesim.symbolic.parts import ClosedForm, Constraint, Definition, Event, Invariant, Param, Source, View, element_text, error_part
+from odesim.symbolic.parts import ClosedForm, Constraint, Event, Invariant, Param, Source, View
 from odesim.symbolic.reductions import LIMIT_FORMS, REDUCTIONS, BoundIndex, triangle
 
 # Type checks of a System's fields: each failure is one sentence that names the field.

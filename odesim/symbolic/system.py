@@ -14,25 +14,11 @@ from sympy import Expr, Interval, Symbol, oo
 from odesim.base.errors import SpecError, value_text
 from odesim.base.parsing import readable
 from odesim.symbolic.checks import axes_of_resets, check_system, resets_as_written
+from odesim.symbolic.definition import Definition, GradientFlow, error_part, twin_state
 from odesim.symbolic.indices import base_name, check_boundary, our_element, time
 from odesim.symbolic.layered import bounded
 from odesim.symbolic.noise import noise_as_written
-from odesim.symbolic.parts import (
-    UNPUBLISHED,
-    ClosedForm,
-    Constraint,
-    Definition,
-    Event,
-    GradientFlow,
-    Invariant,
-    Key,
-    Param,
-    Source,
-    View,
-    checked_expression,
-    error_part,
-    twin_state,
-)
+from odesim.symbolic.parts import UNPUBLISHED, ClosedForm, Constraint, Event, Invariant, Key, Param, Source, View, checked_expression
 from odesim.symbolic.reductions import canonical
 from odesim.symbolic.scope import check_parts
 from odesim.symbolic.tables import table_constraints

@@ -16,9 +16,10 @@ from sympy.core.relational import Relational
 
 from odesim.base.errors import SpecError, value_text
 from odesim.base.parsing import readable
+from odesim.symbolic.definition import Definition, GradientFlow, all_names, computed_expressions
 from odesim.symbolic.indices import Clipped, Inside, argument_expression, base_name, index
 from odesim.symbolic.layered import Layer
-from odesim.symbolic.parts import Constraint, Definition, GradientFlow, all_names, computed_expressions
+from odesim.symbolic.parts import Constraint
 from odesim.symbolic.reductions import BoundIndex, at, is_index, opposite, over, subexpressions
 
 

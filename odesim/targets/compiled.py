@@ -26,8 +26,9 @@ from odesim.ir.lowering import derivative, index_ranges
 from odesim.ir.passes import lower, lower_expressions
 from odesim.ir.program import Program
 from odesim.ir.sizes import extents
+from odesim.symbolic.definition import all_names
 from odesim.symbolic.indices import array_at
-from odesim.symbolic.parts import all_names, free_in_order
+from odesim.symbolic.parts import free_in_order
 from odesim.symbolic.system import System
 from odesim.targets.native import load_native
 from odesim.targets.nest import BLOCK

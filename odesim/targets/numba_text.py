@@ -17,8 +17,8 @@ import sympy as sp
 
 from odesim.ir.program import Program
 from odesim.runtime.constants import SEPARATE
+from odesim.symbolic.definition import all_names
 from odesim.symbolic.layered import names_read
-from odesim.symbolic.parts import all_names
 from odesim.symbolic.system import System
 from odesim.targets import nest
 from odesim.targets.expressions import PythonText, Tree, element, whole

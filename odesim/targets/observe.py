@@ -14,9 +14,10 @@ from odesim.base.arrays import ROOT, Array, extreme
 from odesim.base.errors import ModelError
 from odesim.ir.passes import lower_expressions
 from odesim.ir.sizes import extents
+from odesim.symbolic.definition import all_names
 from odesim.symbolic.indices import array_at
 from odesim.symbolic.layered import layers_in
-from odesim.symbolic.parts import Invariant, all_names, free_in_order
+from odesim.symbolic.parts import Invariant, free_in_order
 from odesim.symbolic.system import System
 from odesim.targets.numpy_text import ArrayFunction, evaluate
 from odesim.transforms.lanes import COUNT, LANE, LANES, NAMES, TIME, Lanes

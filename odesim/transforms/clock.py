@@ -12,9 +12,10 @@ from sympy import Expr, Symbol
 
 from odesim.base.errors import SpecError
 from odesim.ir.derive import Direction, directional_derivative
+from odesim.symbolic.definition import all_names
 from odesim.symbolic.functions import Weighted
 from odesim.symbolic.indices import Inside, Padded, base_name, time
-from odesim.symbolic.parts import Event, Param, all_names, key_indices
+from odesim.symbolic.parts import Event, Param, key_indices
 from odesim.symbolic.reductions import at
 from odesim.symbolic.system import System
 from odesim.transforms.events import happens_often, known_times

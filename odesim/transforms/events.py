@@ -13,9 +13,10 @@ from odesim.base.errors import SpecError
 from odesim.ir.derive import Direction, directional_derivative, twin_direction, unit_direction
 from odesim.symbolic.assumptions import assumed_intervals, set_text
 from odesim.symbolic.checks import on_time
+from odesim.symbolic.definition import Definition, all_names, twin_state
 from odesim.symbolic.indices import IndexedBase, base_name, time
 from odesim.symbolic.layered import names_read
-from odesim.symbolic.parts import Definition, Event, Param, all_names, free_in_order, key_indices, twin_state
+from odesim.symbolic.parts import Event, Param, free_in_order, key_indices
 from odesim.symbolic.reductions import MaxOver, over
 from odesim.symbolic.system import System
 from odesim.symbolic.times import AnyTimes, Times, UnknownTimesError, without_remainders, zero_times

@@ -16,9 +16,10 @@ from odesim.ir.adjoint import ReverseSweep, has_slopes
 from odesim.ir.lowering import Lowering
 from odesim.ir.passes import dependency_order
 from odesim.ir.program import Statement
+from odesim.symbolic.definition import GradientFlow
 from odesim.symbolic.indices import BOUNDARY_CHOICES, IndexedBase, Neighbour, base_name, check_boundary, index, our_element, shift_of
 from odesim.symbolic.layered import Layer, Value, bounded, with_layers
-from odesim.symbolic.parts import GradientFlow, Key, checked_expression, key_indices
+from odesim.symbolic.parts import Key, checked_expression, key_indices
 from odesim.symbolic.reductions import (
     REDUCTIONS,
     AtMax,

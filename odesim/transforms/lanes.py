@@ -8,9 +8,10 @@ import sympy as sp
 from sympy import Expr, Indexed, Symbol
 
 from odesim.base.errors import SpecError
+from odesim.symbolic.definition import all_names
 from odesim.symbolic.indices import IndexedBase, base_name, index, sizes, time
 from odesim.symbolic.layered import layers_in
-from odesim.symbolic.parts import Key, all_names, key_indices
+from odesim.symbolic.parts import Key, key_indices
 from odesim.symbolic.system import System
 
 # The last axis: members lie beside each other in memory, and the innermost loop of every statement is a vector over them.

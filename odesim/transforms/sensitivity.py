@@ -12,9 +12,10 @@ from sympy import Expr, Symbol
 from odesim.base.errors import SpecError, no_such, value_text
 from odesim.base.parsing import readable
 from odesim.ir.derive import Direction, directional_derivative, twin_direction, unit_direction
+from odesim.symbolic.definition import all_names, twin_state
 from odesim.symbolic.indices import base_name, index
 from odesim.symbolic.layered import with_layers
-from odesim.symbolic.parts import Key, all_names, key_indices, twin_state
+from odesim.symbolic.parts import Key, key_indices
 from odesim.symbolic.system import System
 
 

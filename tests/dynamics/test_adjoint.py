@@ -11,7 +11,7 @@ from sympy import Interval, Piecewise, exp, oo, symbols
 import odesim
 from odesim.dynamics import fit
 from odesim.dynamics.adjoint import Adjoint, adjoint_obstacle
-from odesim.dynamics.fit import predictions
+from odesim.dynamics.residuals import predictions
 from odesim.store.curves import Measured
 from odesim.symbolic import Event, IndexedBase, Map, Param, Source, System, index, sizes, time
 

@@ -13,7 +13,7 @@ from odesim.dynamics.spectrum import spectrum
 from odesim.inputs.bind import bind
 from odesim.inputs.registry import load_model
 from odesim.symbolic import System
-from odesim.symbolic.parts import GradientFlow
+from odesim.symbolic.definition import GradientFlow
 from odesim.targets.numpy_text import evaluate
 
 FINE: dict[str, Any] = {"rtol": 1e-10, "atol": 1e-14, "backend": "numpy"}

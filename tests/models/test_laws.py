@@ -16,7 +16,7 @@ from odesim.base.errors import ParamError
 from odesim.inputs.bind import bind
 from odesim.inputs.registry import load_model
 from odesim.symbolic import System
-from odesim.symbolic.parts import unused_params
+from odesim.symbolic.definition import unused_params
 from tests.support.contract import CONTRACT
 from tests.support.matrix import slow_but
 from tests.support.models import CHEAPEST_FIRST, COMPILED, FLOWS, GROWING, MAPS, NOISY
