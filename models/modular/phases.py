@@ -22,6 +22,7 @@ from odesim.symbolic import (
     Event,
     IndexedBase,
     Invariant,
+    Lines,
     Log,
     Param,
     Source,
@@ -74,7 +75,7 @@ SYSTEM = System(
     time="steps times learning rate",
     observables={"D": D, "loss": loss, "C1": alpha[n, k] ** 2 - 2 * beta[n, k] ** 2, "C2": alpha[n, k] ** 2 * beta[n, k] * sin(D)},
     display={"D": D},
-    views=(Log("alpha"), Log("beta")),
+    views=(Lines("loss"), Lines("D"), Log("alpha"), Log("beta")),
     invariants=(
         Invariant("sizes are balanced", (alpha[n, k] ** 2 - 2 * beta[n, k] ** 2) * exp(2 * lam * time), "constant"),
         Invariant("phases align", alpha[n, k] ** 2 * beta[n, k] * sin(D) * exp(3 * lam * time), "constant"),

@@ -151,7 +151,7 @@ def page_of_figure(figure: "Figure", plotlyjs: bool | str = True) -> str:
         "include_plotlyjs": plotlyjs,
         "div_id": "picture",
         "post_script": SCRIPT,
-        "default_width": f"min(100%, {widest(figure)}px)",
+        "default_width": f"min(100%, {widest(figure)}px); margin: auto",
     }
     text: str = to_plotly(figure).to_html(config={"displaylogo": False}, **words)
     title = escape(figure.get_suptitle()) or "odesim"

@@ -174,7 +174,7 @@ def arrangement(page: Any, heads: list[Any], blocks: list[Block], names: list[st
     width: of the figure, in pixels. names: in the legend.
     """
     width, panels = (PHONE, stacked(blocks)) if narrow else (STRETCH * width, beside(blocks))
-    height = max((panel.y1 + block.outer.y1 - block.boxes[0].y1 for block, panel in zip(blocks, panels, strict=True)), default=0.0)
+    height = max((panel.y1 + block.outer.y1 - block.boxes[0].y1 for block, panel in zip(blocks, panels, strict=True)), default=1.0)
     places: dict[str, Any] = {}
     for block, panel in zip(blocks, panels, strict=True):
         for number, part in zip(block.numbers, block.boxes, strict=True):
@@ -193,9 +193,10 @@ def arrangement(page: Any, heads: list[Any], blocks: list[Block], names: list[st
     places |= {f"annotations[{k}].yshift": top - y for k, y in enumerate(tops)}
     # plotly gives all entries of a legend that lies the width of the longest
     rows = -(-len(names) // max(int(PHONE / (SAMPLE + LETTER * ENTRY_TYPE * max(map(len, names)))), 1)) if names and narrow else 0
-    places |= {"margin.t": top, "margin.b": ENTRY * rows, "height": height + top + ENTRY * rows}
+    below = (ENTRY * rows + BETWEEN) * bool(rows)
+    places |= {"margin.t": top, "margin.b": below, "height": height + top + below}
     places |= {"margin.r": LEGEND * (bool(names) and not narrow), "legend.orientation": "h" if narrow else "v"}
-    return places | {"legend.x": 0.0 if narrow else 1.02, "legend.y": 0.0 if narrow else 1.0, "legend.yanchor": "top"}
+    return places | {"legend.x": 0.0 if narrow else 1.02, "legend.y": -BETWEEN / height if narrow else 1.0, "legend.yanchor": "top"}
 
 
 def axis_name(letter: str, number: int) -> str:
@@ -490,12 +491,22 @@ def add_entries(page: Any, legend: Legend | None) -> None:
 def label_of(axes: Axes, artist: Artist) -> dict[str, Any]:
     """The name of a trace, its group, which is turned on and off together, and whether the legend has it.
 
-    An artist whose label begins with _ is not in the legend, and belongs to the group of the label without it.
+    An artist whose label begins with _ is not in the legend, and belongs to the group of the label without it; a curve that its axis
+    names needs no entry.
     """
     label = str(artist.get_label() or "")
     group = "" if UNNAMED.fullmatch(label) else label.lstrip("_")
     panel = words_of(without_power(axes.yaxis) or axes.get_title(loc="center") or axes.get_title(loc="left"))
-    return {"name": entry(group) or panel, "showlegend": group == label != "", "legendgroup": group or None}
+    return {
+        "name": entry(group) or panel,
+        "showlegend": group == label not in ("", without_power(axes.yaxis), plain(panel)),
+        "legendgroup": group or None,
+    }
+
+
+def plain(words: str) -> str:
+    """Words of html as they are in a program: `e_g`."""
+    return re.sub("<[^>]*>", "", words.replace("<sub>", "_"))
 
 
 def entry(label: str) -> str:
