@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @click.command("list", short_help="List the models and the tasks.")
 @click.argument("text", metavar="[FAMILY|TEXT]", required=False)
-@click.option("--tasks", "of_tasks", is_flag=True, help="Describe the tasks of `odesim train`.")
+@click.option("--tasks", "of_tasks", is_flag=True, help="Describe the tasks of `odesim train`; with TEXT, those that have it.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list with one object per model: name, summary.")
 def list_command(text: str | None, of_tasks: bool, as_json: bool) -> None:
     """List the models by family, those of other installed packages too; with a FAMILY, or any TEXT, describe those that it is about.
@@ -30,11 +30,14 @@ def list_command(text: str | None, of_tasks: bool, as_json: bool) -> None:
     from odesim.inputs.registry import list_models, summary
 
     if of_tasks:
-        if text is not None or as_json:
-            raise click.UsageError("--tasks stands alone")
+        if as_json:
+            raise click.UsageError("--json is a list of models; leave out --tasks")
         from odesim.cli.lab import lab_commands
 
-        return echo(described(lab_commands().task_docs()))
+        tasks = [row for row in lab_commands().task_docs() if (text or "").lower() in " ".join(row).lower()]
+        if not tasks:
+            raise ModelError(f"no task has {shorten(str(text), 60)!r} in its name or its description; `odesim list --tasks` names all")
+        return echo(described(tasks))
     if text is None and not as_json:
         return echo(families_text(list_models()))
     rows, others = about(text or "")

@@ -58,6 +58,9 @@ def test_list_names_every_model(odesim):
         assert [line for line in found if line in list_models()] == [name for name in list_models() if part in name]
         assert any(line.startswith("  ") for line in found)
     assert [line for line in odesim("list", "--tasks").stdout.splitlines() if not line.startswith(" ")] == [*TASKS]
+    tasks = odesim("list", "--tasks", "Dyck").stdout
+    assert "dyck" in tasks.splitlines() and "scan_snap" not in tasks
+    assert (done := odesim("list", "--tasks", "lozz")).exit_code == 2 and "no task has 'lozz' in its name" in done.stderr
     found = json.loads(odesim("list", "--json").stdout)
     assert [model["name"] for model in found] == list_models() and all(model["summary"] for model in found)
     head, _, tail = odesim("list", "Loss").stdout.partition("\nalso in the files of\n")
