@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from odesim.base.errors import ModelError, nearest, shorten
+from odesim.base.errors import ModelError, StoreError, nearest, shorten
 from odesim.cli.options import ModelKind
 from odesim.cli.tables import WIDTH, echo, number_text, shape_text, table, wrap_formula, wrap_paragraph
 
@@ -91,29 +91,14 @@ def families_text(models: Iterable[str]) -> str:
     return "\n".join(lines) + f"\n\n{wrap_paragraph(more)}"
 
 
-def check_page(file: Path, kind: str, *, overwrite: bool) -> None:
-    """Raises StoreError where the page cannot be written. A file that odesim wrote is replaced, another one only with overwrite."""
-    from odesim.base.errors import StoreError
-    from odesim.plot.files import is_odesim_picture
-    from odesim.store.paths import check_new_file
+def write_page(system: "System", file: Path) -> None:
+    """Writes the page of a System as html. Raises StoreError."""
+    from odesim.display.document import html_page
+    from odesim.plot.files import write_atomically
 
-    if file.suffix.lower() != f".{kind}":
-        raise StoreError(f"--{kind} writes a file that ends in .{kind}, not {str(file)!r}")
-    check_new_file(file, overwrite=overwrite or is_odesim_picture(file))
-
-
-def write_page(system: "System", kind: str, file: Path) -> None:
-    """Writes the page of a System as html or pdf. Raises StoreError."""
-    if kind == "pdf":
-        from odesim.plot.page import save_pages
-
-        save_pages(system, file)
-    else:
-        from odesim.display.document import html_page
-        from odesim.plot.files import write_atomically
-
-        text = html_page(system)
-        write_atomically(file, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+    text = html_page(system)
+    write_atomically(file, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+    echo(f"written to {file}")
 
 
 PATH = click.Path(path_type=Path)
@@ -125,10 +110,9 @@ DIRECTIONS = {-1: " downward", 0: "", 1: " upward"}
 @click.option("--latex", is_flag=True, help="Print all of it as a LaTeX document.")
 @click.option("--derived", is_flag=True, help="Add the program that is compiled, with its temporaries.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--html", metavar="FILE.html", type=PATH, help="Write a web page instead, complete in one file.")
-@click.option("--pdf", metavar="FILE.pdf", type=PATH, help="Write a pdf instead; this needs no LaTeX.")
+@click.option("--html", metavar="FILE.html", type=PATH, help="Write a web page instead, complete in one file; a browser prints it as pdf.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing FILE that odesim did not write.")
-def show_command(model: str, latex: bool, derived: bool, as_json: bool, html: Path | None, pdf: Path | None, overwrite: bool) -> None:
+def show_command(model: str, latex: bool, derived: bool, as_json: bool, html: Path | None, overwrite: bool) -> None:
     """Print the equations, states, parameters, observables, laws, events, closed forms and source of MODEL.
 
     A model file is Python code, and odesim executes it.
@@ -141,17 +125,18 @@ def show_command(model: str, latex: bool, derived: bool, as_json: bool, html: Pa
         raise click.UsageError("--latex and --json exclude each other; choose one", click.get_current_context())
     if latex and derived:
         raise click.UsageError("--latex does not print what --derived adds; leave one of them out", click.get_current_context())
-    if (html or pdf) and (latex or derived or as_json):
-        raise click.UsageError("--html and --pdf write files, --latex, --derived and --json print; choose one", click.get_current_context())
-    pages = {kind: file for kind, file in (("html", html), ("pdf", pdf)) if file}
-    for kind, file in pages.items():
-        check_page(file, kind, overwrite=overwrite)
+    if html:
+        from odesim.plot.files import is_odesim_picture
+        from odesim.store.paths import check_new_file
+
+        if latex or derived or as_json:
+            raise click.UsageError("--html writes a file, --latex, --derived and --json print; choose one", click.get_current_context())
+        if html.suffix.lower() != ".html":
+            raise StoreError(f"--html writes a file that ends in .html, not {str(html)!r}")
+        check_new_file(html, overwrite=overwrite or is_odesim_picture(html))
     system, origin = load_with_origin(model)
-    for kind, file in pages.items():
-        write_page(system, kind, file)
-    if pages:
-        echo("\n".join(f"written to {file}" for file in pages.values()))
-        return
+    if html:
+        return write_page(system, html)
     if latex:
         echo(latex_document(system), nl=False)
         return
@@ -328,7 +313,6 @@ SYSTEM = System(
 @click.argument("file", metavar="FILE.py", type=click.Path(path_type=Path))
 def new_command(file: Path) -> None:
     """Write a commented example model to FILE.py, to start from. An existing file is not changed."""
-    from odesim.base.errors import StoreError
     from odesim.store.paths import atomic_file, check_new_file, is_taken
 
     if not file.name:

@@ -113,12 +113,12 @@ class Formulas:
     latex: the printer of LaTeX.
     """
 
-    def __init__(self, system: Definition, latex: "type[LatexPrinter] | None" = None):
+    def __init__(self, system: Definition):
         self.system, self.display = system, Display(system)
         self.constants = frozenset((*(p.name for p in system.params), *system.size_names))
         self._text, self._latex = (
             _Text({"order": "none", "full_prec": False}),
-            (latex or LatexPrinter)({"order": "none", "mul_symbol": r" \, "}),
+            LatexPrinter({"order": "none", "mul_symbol": r" \, "}),
         )
 
     def equations(self) -> dict[Key, Any]:
@@ -266,10 +266,8 @@ class _Text(sp.printing.str.StrPrinter):  # type: ignore[misc]
 class LatexPrinter(SympyLatexPrinter):  # type: ignore[misc]
     """A printer of LaTeX with names of several letters upright."""
 
-    upright = "text"  # the command for words in a formula
-
     def _words(self, text: str) -> str:
-        return rf"\ \{self.upright}{{{text}}}\ "
+        return rf"\ \text{{{text}}}\ "
 
     def _deal_with_super_sub(self, string: str, style: str = "plain") -> str:
         name, supers, subs = split_super_sub(string)

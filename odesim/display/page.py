@@ -1,4 +1,4 @@
-"""A System as a page: titles, words and formulas, which documents of LaTeX and HTML, notebooks and pictures print each in its own way."""
+"""A System as a page: titles, words and formulas, which documents of LaTeX and HTML, and notebooks, print each in its own way."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any
 import sympy as sp
 from sympy import IndexedBase, Symbol
 
-from odesim.display.formulas import Formulas, LatexPrinter, equation_latex, rate_latex
+from odesim.display.formulas import Formulas, equation_latex, rate_latex
 from odesim.symbolic.definition import Definition
 from odesim.symbolic.indices import boundary_words
 from odesim.symbolic.parts import Constraint, Event, domain_text, free_in_order, key_indices
@@ -61,12 +61,9 @@ class Page:
     formulas: Formulas
 
 
-def page_of(system: Definition, latex: type[LatexPrinter] = LatexPrinter) -> Page:
-    """The page of a System: equations, initial values, parameters, observables, laws, events, closed forms, source.
-
-    latex: the printer of its formulas, where they become LaTeX.
-    """
-    formulas = Formulas(system, latex)
+def page_of(system: Definition) -> Page:
+    """The page of a System: equations, initial values, parameters, observables, laws, events, closed forms, source."""
+    formulas = Formulas(system)
     shown = formulas.display.shown
     sections = {
         "Equations": list(equations(system, formulas)),

@@ -2,18 +2,15 @@
 
 import re
 from collections import ChainMap
-from itertools import combinations
-from typing import Any
 from xml.dom import minidom
 
 import numpy as np
 import pytest
-from sympy import Interval, Rational, Symbol, oo, sqrt, symbols
+from sympy import Interval, Symbol, oo, symbols
 
 from odesim.display.document import html_page
 from odesim.display.page import page_of
-from odesim.plot.page import LEAST, MARGIN, PAPER, STYLE, MathtextPrinter, Sheets, large_fractions, plain_brackets, plain_text
-from odesim.symbolic import ClosedForm, Event, IndexedBase, Invariant, Map, Param, Source, System, index, sizes
+from odesim.symbolic import ClosedForm, Event, IndexedBase, Invariant, Param, Source, System, index, sizes
 from tests.support.models import Shipped
 from tests.support.systems import SYSTEMS
 
@@ -58,97 +55,31 @@ def texts(node):
             yield from texts(child)
 
 
-@pytest.mark.first(1)
-@EACH
-def test_pages_of_paper_hold_all_rows(name):
-    """Every text lies between the margins, from the top, and over no other; formulas keep a type that can be read."""
-    from matplotlib import rc_context
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.transforms import Affine2D
-
-    with rc_context(STYLE):
-        sheets = Sheets(page_of(ALL[name], MathtextPrinter)).figures()
-        for sheet in sheets:
-            renderer, points = FigureCanvasAgg(sheet).get_renderer(), Affine2D().scale(72 / sheet.dpi)
-            boxes = [text.get_window_extent(renderer).transformed(points) for text in sheet.texts]
-            for text, box in zip(sheet.texts, boxes, strict=True):
-                assert box.x0 >= MARGIN - 1 and box.x1 <= PAPER[0] - MARGIN / 2, text.get_text()  # side bearings of letters
-                assert box.y0 >= MARGIN / 4 and box.y1 <= PAPER[1] - MARGIN and float(text.get_fontsize()) >= LEAST
-            assert max(box.y1 for box in boxes) > PAPER[1] - 2 * MARGIN
-            assert not any(one.padded(-1e-6).overlaps(other) for one, other in combinations(boxes, 2))  # lines may touch
-    words = " ".join(text.get_text() for sheet in sheets for text in sheet.texts)
-    for e in ALL[name].events:
-        assert all(part in words for part in (e.name, *e.doc.split()))
-
-
-def test_fractions_are_large_but_in_exponents():
-    assert large_fractions(r"\frac{a}{b^{\frac{1}{2}}} e^{\frac{x}{2}} \frac{1}{2}") == (
-        r"\dfrac{a}{b^{\frac{1}{2}}} e^{\frac{x}{2}} \dfrac{1}{2}"
-    )
-
-
-@pytest.mark.parametrize(
-    ("text", "plain"),
-    [
-        (r"\left(s - a_{i}^{2}\right)^{2}", "(s - a_{i}^{2})^{2}"),
-        (r"\left|{p - \pi}\right|", r"|{p - \pi}|"),
-        (r"\left. - b\right) \leftarrow \left\{c\right\}", r" - b) \leftarrow \{c\}"),
-        (r"\left(\frac{a}{\left(b\right)} + \left(c\right)\right)", r"\left(\frac{a}{(b)} + (c)\right)"),
-    ],
-)
-def test_brackets_around_letters_are_not_scaled(text: str, plain: str) -> None:
-    """Those around a fraction are."""
-    assert plain_brackets(text) == plain
-
-
-def test_plain_brackets_are_as_high_as_letters() -> None:
-    """At a high resolution, where sizes are not rounded; those of \\left and \\right are lower."""
-    from matplotlib import rc_context
-    from matplotlib.mathtext import MathTextParser
-
-    parser: Any = MathTextParser("path")
-    with rc_context(STYLE):
-        scaled, plain, letter = (parser.parse(f"${text}$", 1440)[1] for text in (r"\left(a\right)", plain_brackets(r"\left(a\right)"), "f"))
-    assert scaled < letter <= plain
-
-
-def test_high_roots_are_powers() -> None:
-    """matplotlib puts the index of a root on the sign before it."""
-    x, y = Symbol("x"), Symbol("y")
-    assert MathtextPrinter().doprint((x / y) ** Rational(1, 4)) == r"\left(\frac{x}{y}\right)^{1/4}"
-    assert MathtextPrinter().doprint(sqrt(x) + y ** Rational(-1, 3)) == r"\sqrt{x} + \frac{1}{y^{1/3}}"
-
-
-def test_show_writes_pages(folder, odesim):
-    """Both files in one command; a page that odesim wrote is replaced by the same bytes."""
-    words = ("show", "joma.linear", "--html", "a.html", "--pdf", "a.pdf")
+def test_show_writes_a_page(folder, odesim):
+    """A page that odesim wrote is replaced by the same bytes."""
+    words = ("show", "joma.linear", "--html", "a.html")
     done = odesim(*words)
-    assert done.exit_code == 0 and done.stdout == "written to a.html\nwritten to a.pdf\n"
-    before = [(folder / name).read_bytes() for name in ("a.html", "a.pdf")]
-    assert before[0].startswith(b"<!DOCTYPE html>") and before[1].startswith(b"%PDF")
-    assert odesim(*words).exit_code == 0
-    assert [(folder / name).read_bytes() for name in ("a.html", "a.pdf")] == before
+    assert done.exit_code == 0 and done.stdout == "written to a.html\n"
+    before = (folder / "a.html").read_bytes()
+    assert before.startswith(b"<!DOCTYPE html>")
+    assert odesim(*words).exit_code == 0 and (folder / "a.html").read_bytes() == before
 
 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
         (("--html", "a.txt"), "ends in .html"),
-        (("--pdf", "a.html"), "ends in .pdf"),
         (("--html", "mine.html"), "mine.html is there"),
-        (("--pdf", "mine.pdf"), "mine.pdf is there"),
         (("--html", "no/a.html"), "no folder"),
         (("--html", "a.html", "--json"), "choose one"),
-        (("--pdf", "a.pdf", "--derived"), "choose one"),
     ],
 )
 def test_a_page_that_cannot_be_written(words, sentence, folder, odesim):
     """One sentence, exit code 2; nothing is written, and files of others stay but with --overwrite."""
-    for name in ("mine.html", "mine.pdf"):
-        (folder / name).write_text("mine")
+    (folder / "mine.html").write_text("mine")
     done = odesim("show", "joma.linear", *words)
     assert done.exit_code == 2 and sentence in done.stderr and done.stderr.count("\n") == 1
-    assert sorted(p.name for p in folder.iterdir()) == ["mine.html", "mine.pdf"] and (folder / "mine.html").read_text() == "mine"
+    assert [p.name for p in folder.iterdir()] == ["mine.html"] and (folder / "mine.html").read_text() == "mine"
 
 
 def test_overwrite_replaces_a_file_of_others(folder, odesim):
@@ -158,7 +89,7 @@ def test_overwrite_replaces_a_file_of_others(folder, odesim):
 
 
 def test_words_of_a_page() -> None:
-    """Every word and space that a page prints beside its formulas, and a formula that is too wide for the page as plain text."""
+    """Every word that a page prints beside its formulas."""
     u, c, x = Symbol("u", real=True), Symbol("c", real=True), IndexedBase("x", shape=(M,))
     events = (
         Event("kick", u - 1, 1, True, "it is hit", {u: 0}, at_start=True),
@@ -204,15 +135,8 @@ def test_words_of_a_page() -> None:
         "Closed forms": [("", "decay: explicit, from any start")],
         "Defaults": [("", "M = 3, t from 0 to 2.5 seconds")],
     }
-    lines = [plain_text(page.formulas, row.formula) for rows in page.sections.values() for row in rows if row.formula and not row.inline]
-    assert lines == [
-        *("dx[m]/dt = c*x[m + 1] - u", "du/dt = -u", "x[m](0) = 1.0", "u(0) = 2.0"),
-        *("total = c + u", *["u^2"] * 4, "u - 1", "u <- 0", "u", "total"),
-    ]
     noisy = System("noisy", Source("key", "here"), {}, {u: -u}, (), {u: 1}, noise={u: {c: 1}}, step=0.1, span=(0, 1))
     assert [row.words for rows in page_of(noisy).sections.values() for row in rows if row.words] == [
         "the noise is meant in the sense of Ito",
         "t from 0 to 1, steps of 0.1",
     ]
-    halves = page_of(Map("halves", Source("key", "here"), {}, {u: u / 2}, (), {u: 1}))
-    assert [plain_text(halves.formulas, row.formula) for row in halves.sections["Equations"] if row.formula] == ["u(t + 1) = u/2"]

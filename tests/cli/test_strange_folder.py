@@ -24,7 +24,7 @@ doctor
 EVERY = f"""
 list
 show joma.nonlinear
-show joma.nonlinear --pdf page.pdf
+show joma.nonlinear --html page.html
 new my_model.py
 integrate my_model.py --out run.zarr --plot run.png
 {ENSEMBLE} --out ens.zarr --plot ens.png
