@@ -26,7 +26,8 @@ LOWER = rf"_(?:[A-Za-z0-9]+'*|\*|\{{[^{{}}]*\}}|{BRACKETS})"
 ITEM = rf"(?:{GREEK}|\w{{1,2}}'*)(?:\s?[+-]\s?\w)?"
 INDEX = rf"\[{ITEM}(?:,\s?{ITEM})*\]"
 UPPER = rf"\^(?:-?(?:\d+(?:\.\d+)?[A-Za-z]?|[A-Za-z]+\d?'*(?:{LOWER})?|{BRACKETS}|\|[^|]*\|)|\*)"
-SCRIPT = rf"{LOWER}|{INDEX}|{UPPER}"
+STAR = r"\*(?![\w(*])"  # of t*
+SCRIPT = rf"{LOWER}|{INDEX}|{UPPER}|{STAR}"
 NAME = rf"[dD]?(?:{GREEK})\d?(?:bar|hat|dot)?'*|[A-Za-z]bar'*|[xyzvpqm]hat'*"
 LETTER = r"[dD]?(?![EU]\[)[A-Za-z]\d?'*"  # E[x] is a mean, U[0, 1] a uniform number
 FORMULA = re.compile(
@@ -34,7 +35,7 @@ FORMULA = re.compile(
     rf"|(?P<letter>{LETTER})(?:{SCRIPT})+|(?P<word>[A-Za-z]{{2,}})(?:{UPPER})|(?P<number>\d*\.?\d+)(?:{UPPER}))(?!\w|\.\w)"
     rf"|(?<=[)\]}}|+])(?:{UPPER})(?!\w)|(?<=\|)(?:{LOWER})(?:{UPPER})?(?!\w)"
 )
-SCRIPTS = re.compile(rf"(?P<lower>{LOWER})|(?P<index>{INDEX})|(?P<upper>{UPPER})")
+SCRIPTS = re.compile(rf"(?P<lower>{LOWER})|(?P<index>{INDEX})|(?P<upper>{UPPER}|{STAR})")
 PREFIXED = re.compile(rf"([dD]?)({GREEK}|[A-Za-z])(\d?)(bar|hat|dot)?('*)$")
 WORD = re.compile(r"\\?[A-Za-z]{2,}|[*%#&$]")
 
@@ -63,7 +64,7 @@ def latex(match: re.Match[str]) -> str:
     if match["word"]:
         sign = rf"\{base}" if re.fullmatch(FUNCTIONS, base) else rf"\mathrm{{{base}}}"
     for script in SCRIPTS.finditer(match[0], len(base)):
-        inside = script[0][1:-1] if script["index"] else script[0][1:]
+        inside = script[0][1:-1] if script["index"] else script[0][1:] or "*"
         if not script["index"] and inside[0] in "({":
             inside = inside[1:-1]
         (upper if script["upper"] else lower).append(inner(inside))

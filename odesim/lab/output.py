@@ -242,5 +242,5 @@ def claim_table(claims: Iterable["Claim"], home: str = "") -> list[str]:
             about = "<br>".join(filter(None, (claim.source.where, on and f"builds on {on}")))
             first = f'`{claim.name}`<a id="{claim.name}"></a><br>{about}' if kind == "printed" else kind
             verdict = f"{statement.verdict} {statement.when}" if statement.when else str(statement.verdict)
-            lines.append("| " + " | ".join(cell.replace("|", r"\|") for cell in (first, statement.text, verdict)) + " |")
+            lines.append("| " + " | ".join(re.sub(r"[|*]", r"\\\g<0>", cell) for cell in (first, statement.text, verdict)) + " |")
     return lines

@@ -26,6 +26,7 @@ def shown(text: str) -> str:
         ("dtheta_i/dt = -sum_j A_ij sin(theta_i)", "⟦d\\theta_{i}⟧/dt = -⟦\\sum_{j}⟧ ⟦A_{ij}⟧ sin(⟦\\theta_{i}⟧)"),
         ("|xbar|, P^l[r, s'], v[l]", "|⟦\\bar{x}⟧|, ⟦P_{r, s'}^{l}⟧, ⟦v_{l}⟧"),
         ("d^((k - 2)/2), e^(-beta x^2/2), (1 - x)^2", "⟦d^{(k - 2)/2}⟧, ⟦e^{-\\beta x^{2}/2}⟧, (1 - x)⟦{}^{2}⟧"),
+        ("t* < 1, rho_*^2, F + K * R, M*a", "⟦t^{*}⟧ < 1, ⟦\\rho_{*}^{2}⟧, F + K * R, M*a"),
         ("x_best >= 10^-5 -> [0, inf)", "⟦x_{\\mathrm{best}}⟧ ≥ ⟦10^{-5}⟧ → [0, ∞)"),
         (
             "W2^T, |V|_F^2, sin^2(phi), sum_(d in S), rho0",
@@ -47,7 +48,8 @@ def published() -> Iterator[tuple[str, str]]:
         yield from ((path.name, text) for text in (words if "models" in path.parts else words[:1]) if " " in text)
     for path in [*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "howto").glob("*.md")]:
         if path.name not in ("reference.md", "command_line.md"):
-            yield path.name, re.sub(r"\]\([^)]*\)|^(?:    |:).*$", "]", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+            text = re.sub(r"\]\([^)]*\)|^(?:    |:).*$", "]", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+            yield path.name, re.sub(r"\\([*_|<>])", r"\1", text)
 
 
 def test_no_ascii_mathematics_is_published() -> None:
