@@ -17,6 +17,8 @@ from odesim.ir.linear_systems import Pattern, Sparse
 
 FEW = 24
 """Unknowns that are one dense front, with every pivot free."""
+FULL = 1.5
+"""The most places beside the diagonal of a band, in units of the entries there, at which it counts as a full one."""
 ZEROS, WIDE = 0.3, 12
 """The part of a front that may be zeros let in by joining, and the fewest unknowns of one: shorter loops cost more than they do."""
 
@@ -144,7 +146,11 @@ def make_fronts(unknowns: int, rows: Array, columns: Array) -> Fronts:
 
 
 def _order(unknowns: int, rows: Array, columns: Array) -> Array:
-    """The unknowns in an order of little fill, by SuperLU's minimum degree."""
+    """The unknowns in an order of little fill: as they stand where this fills a full band, else by SuperLU's minimum degree."""
+    low, high = np.minimum(rows, columns), np.maximum(rows, columns)
+    entries = len(np.unique((low * unknowns + high)[low < high]))
+    if unknowns * np.max(high - low, initial=0) <= FULL * entries:  # and scipy need not be imported, a seventh of a first call
+        return np.arange(unknowns)
     from scipy.sparse import csc_array
     from scipy.sparse.linalg import splu  # only stiff methods need scipy
 

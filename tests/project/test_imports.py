@@ -75,6 +75,13 @@ def test_what_a_run_imports_has_no_compiler(what):
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
 
 
+def test_a_band_is_ordered_without_scipy():
+    """A chain of states is eliminated as it stands: a first stiff run of it loads no scipy.sparse, a sixth of a second."""
+    code = "import sys, numpy as np; from odesim.ir.fronts import make_fronts; i = np.arange(59); make_fronts(60, i, i + 1); "
+    code += "sys.exit('scipy.sparse' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
+
+
 def test_symbols_need_no_scipy():
     """Importing odesim.symbolic, as every model does, loads no scipy: a fifth of a second."""
     code = "import sys, odesim.symbolic; sys.exit(any(name.split('.')[0] == 'scipy' for name in sys.modules))"

@@ -40,6 +40,7 @@ PATTERNS: dict[str, Array] = {
     "dense": np.ones((FEW, FEW)),
     "apart": np.eye(40),
     "chain": chain(60),
+    "band": np.tril(np.triu(np.ones((60, 60)), -3), 3),
     "decay": np.tril(chain(60)),
     "arrow": arrow(50),
     "torus": torus(9),
