@@ -313,6 +313,8 @@ def draw_quantity(
         notes += make_log(axes, symbol(quantity.name, quantity.dims, most=LONG))
     elif not by_row and choice.scale("y") is False:
         axes.set_yscale("linear")
+    if axes.get_yscale() == "log" and axes.yaxis.get_minpos() < 1e-290:
+        axes.margins(y=0)  # a twentieth of more than 290 decades further down there is no number
     few_log_ticks(axes)
     if quantity.kind == "raster" and len(quantity.shape) > 1:  # its rows are elements of a matrix
         axes.yaxis.set_major_formatter(lambda row, _: quantity.component(int(row)) if 0 <= row < quantity.count else "")

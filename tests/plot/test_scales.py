@@ -139,6 +139,14 @@ def test_colours_end_at_the_tolerance(scale, pale):
     assert grey[:, 0].sum() == pale
 
 
+@pytest.mark.parametrize("least", [1e-280, 1e-300, 5e-324])
+def test_a_logarithmic_axis_reaches_the_least_numbers(least):
+    """Without a warning of matplotlib, which fails a test: a margin below the least value would be 0."""
+    figure = figure_of_solution(solution({"y": np.geomspace(1.0, 1e-250, 40) * np.where(np.arange(40) < 39, 1.0, least / 1e-250)}))
+    low, high = figure.axes[0].get_ylim()
+    assert figure.axes[0].get_yscale() == "log" and 0 < low < 1 <= high
+
+
 def test_logarithmic_scales_of_bundles_and_maps():
     """Of the named lines of a bundle values <= 0 are counted, a map's values <= 0 have no colour; what has no such scale is refused."""
     negative = solution({"z": grow(MAP + 1) - 0.3}, dims={"z": ("l",)})
