@@ -72,7 +72,7 @@ SIGNS = {
     "pm": "±",
 }
 PAPER = {"xref": "paper", "yref": "paper"}
-MATH = re.compile(r"\\(?:mathrm|mathit|mathbf|text|operatorname)\s*\{([^{}]*)\}|\\([A-Za-z]+)\s?|\\(.)|([_^])(?:\{|(?=\\?\w))|([{}])")
+MATH = re.compile(r"\\(?:mathrm|mathit|mathbf|text|operatorname)\s*\{([^{}]*)\}|\\([A-Za-z]+)\s?|\\(.)|([_^])(?:\{|(?=\\?\w|\*))|([{}])")
 
 
 def to_plotly(figure: Figure) -> Any:

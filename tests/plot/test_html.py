@@ -172,6 +172,7 @@ WORDS = {
     r"$\mathrm{gap}_{l,k}$": "gap<sub><i>l</i>,<i>k</i></sub>",
     r"$\mathdefault{10^{-3}}$": "10<sup>-3</sup>",
     r"$\sigma_1$, $\Delta$": "σ<sub>1</sub>, Δ",
+    "$c^*$": "<i>c</i><sup>*</sup>",
     r"cost \$5": "cost $5",
     "two\nlines": "two<br>lines",
 }
