@@ -5,6 +5,7 @@ from importlib import import_module
 from pathlib import Path
 from unicodedata import normalize
 
+from notation import pieces
 from sympy import Symbol
 
 from odesim.display.formulas import Formulas
@@ -15,8 +16,7 @@ from odesim.symbolic import System
 from odesim.symbolic.definition import all_names
 
 ROOT = Path(__file__).parents[2]
-POWER = r"\^(?:\d+|[A-Za-z]\b|\((?:[^()]|\([^()]*\))*\))"
-"""^2, ^T, ^k, or ^(...) with brackets inside it one deep."""
+WORD = re.compile(r"\\mathrm\{(\w+)\}")
 
 
 def plain(text: str) -> str:
@@ -30,15 +30,18 @@ def prose(text: str, system: System) -> str:
     latex = Formulas(system).print_latex
     signs = {name: latex(Symbol(name)) for name in all_names(system)}
     signs = {name: sign for name, sign in signs.items() if not sign.startswith(r"\mathrm")}
-    names = "|".join(sorted(map(re.escape, signs), key=len, reverse=True))
-    parts = re.split(rf"(`+[^`]+`+|(?<![\w\\])(?:{names})(?![\w'(])(?:\[[\w, +-]+\])?(?:{POWER})?)", text)
-    for k in range(1, len(parts), 2):
-        base, _, power = parts[k].partition("^")
-        name, _, index = base.rstrip("]").partition("[")
-        if name in signs and (index or power or name not in ("a", "A", "I")):  # which are words too
-            power = re.sub(rf"\b(?:{names})\b", lambda sign: signs[sign[0]], power[1:-1] if power.startswith("(") else power)
-            parts[k] = f"${{{signs[name]}}}{f'_{{{index}}}' * bool(index)}{f'^{{{power}}}' * bool(power)}$"
-    return "".join(part if k % 2 else plain(part) for k, part in enumerate(parts))
+    alone = re.compile(rf"(?<![\w\\])({'|'.join(sorted(map(re.escape, signs), key=len, reverse=True))})(?![\w'(])")
+    parts = re.split(r"(`+[^`]+`+)", text)
+    for k in range(0, len(parts), 2):
+        out = ""
+        for formula, part in pieces(parts[k]):
+            if formula:  # of names of several letters the symbol is the System's
+                out += f"${WORD.sub(lambda name: signs.get(name[1], name[0]), part)}$"
+            else:
+                words = alone.split(part)
+                out += "".join(f"${signs[w]}$" if n % 2 and w not in ("a", "A", "I") else plain(w) for n, w in enumerate(words))
+        parts[k] = out
+    return "".join(parts)
 
 
 def bibliography(keys: set[str]) -> list[str]:
