@@ -13,7 +13,7 @@ from scipy.sparse.linalg import splu
 from odesim.base.arrays import Array
 from odesim.base.errors import ParamError, counted
 from odesim.dynamics.field import MOST_STATES, Field, independent
-from odesim.dynamics.newton import CLOSE, FAR, MOST_ITERATIONS, ROUNDING, UNKNOWN, no_longer
+from odesim.dynamics.newton import ALIKE, BESIDE, CLOSE, FAR, MOST_ITERATIONS, ROUNDING, UNKNOWN, no_longer
 from odesim.ir.linear_systems import Dense, Jacobian, LeastResiduals, Pattern, Products, Sparse, Structured
 
 # Where a Jacobian, or its factors, are too large to be written down: what its products say of their terms, and what factors take.
@@ -279,12 +279,13 @@ def correction_of(J: Operator, tolerance: float, floor: float) -> Correction | N
 
 @dataclass(frozen=True)
 class LargeRoot:
-    """A state y (n,) where f is 0 to rounding. J: the Jacobian on its leaf; slack: how far it may be off."""
+    """A state y (n,) where f is 0 to rounding. J: the Jacobian on its leaf; slack: how far it may be off; kink: whether it jumps there."""
 
     y: Array
     residual: float
     J: Operator
     slack: float
+    kink: bool
 
 
 @dataclass(frozen=True)
@@ -421,4 +422,15 @@ def _accepted(at: At, here: Point, d: Array, correct: Correction, noise: Array) 
     beside = at(here.y + doubt).J
     # how far eigenvalues move with the state, by products with signs: the largest row, of which a random sum is a part
     moved = [np.max(np.abs(beside.change(z) - here.J.change(z))) for z in rng.choice([-1.0, 1.0], (3, n))]
-    return LargeRoot(here.y, float(np.max(np.abs(here.f))), here.J, 4 * float(max(moved)))
+    return LargeRoot(here.y, float(np.max(np.abs(here.f))), here.J, 4 * float(max(moved)), _at_kink(at, here))
+
+
+def _at_kink(at: At, here: Point) -> bool:
+    """Whether the Jacobian jumps at a root, as odesim.dynamics.newton.at_kink says, by its product with a random vector."""
+    rng, normals = np.random.default_rng(0), here.J.normals
+    d, z = rng.standard_normal((2, len(here.y)))
+    d -= normals.T @ (normals @ d)
+    d *= BESIDE * max(1.0, float(np.max(np.abs(here.y)))) / float(np.max(np.abs(d)))
+    sides = [(at(here.y + d / k).J.change(z), at(here.y - d / k).J.change(z)) for k in (1, 16)]
+    far, near = (float(np.linalg.norm(a - b)) for a, b in sides)
+    return near > max(far / 2, ALIKE * float(np.linalg.norm(sides[1][0])))

@@ -45,6 +45,8 @@ class LeadingSpectrum:
 def leading_spectrum(root: LargeRoot) -> LeadingSpectrum:
     """The leading eigenvalues of a root on its leaf, of a Map the multipliers; all are looked at where the Jacobian is blocks alone."""
     J = root.J
+    if root.kink:
+        return LeadingSpectrum(np.full(min(LEADING, J.n), np.nan, complex), np.nan, "unknown")
     slack = 1e4 * float(np.finfo(float).eps) * max(J.size, float(J.discrete)) + root.slack
     everything = _all_values(J)
     spectrum = counted_spectrum(leading_values(J) if everything is None else everything, slack, J.discrete)

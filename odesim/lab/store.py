@@ -176,11 +176,22 @@ def read_trajectory(path: str | Path) -> Trajectory:
         if ends or len(t):
             final = {name: np.asarray(ends[name][...] if ends else group[name][:, len(t) - 1]) for name in rows} | final
         fields = {name: attributes[name] for name in ("task", "model", "iteration", "steps", "config", "status", "message")}
+        fields["config"] = {**fields["config"], **_rates(attributes)}
         fields["attrs"] = {name: attributes[name] for name in KEPT if name in attributes}
         fields["dims"] = {name: tuple(group[name].metadata.dimension_names)[2 if name in rows else 1 :] for name in names}
         fields["bad"] = {int(seed): i for seed, i in attributes.get("bad", {}).items()}
         seeds, stats = tuple(attributes["seeds"]), attributes.get("stats", {})
         return Trajectory(t=t, observables=rows, final=final, seeds=seeds, stats=stats, **fields)
+
+
+def _rates(attributes: Mapping[str, Any]) -> dict[str, float]:
+    """{setting: learning rate} of a stored training: early runs with --lr kept the setting that it replaced, from which theories follow."""
+    try:
+        settings = load_task(attributes["task"]).settings
+    except ParamError:  # of a file or a program
+        return {}
+    rates = attributes["optimizer"]["rates"]
+    return {s.name: rates[s.rate_of] for s in settings if s.rate_of in rates and s.name in attributes["config"]}
 
 
 def read_exact(path: str | Path) -> dict[str, Array]:

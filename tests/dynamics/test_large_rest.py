@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 from scipy.optimize import brentq
 from scipy.sparse.linalg import spsolve
-from sympy import Interval, Naturals0, Sum, exp, oo, sin, symbols, tanh
+from sympy import Interval, Max, Naturals0, Sum, exp, oo, sin, symbols, tanh
 
 import odesim
 from odesim.dynamics.field import Field
@@ -308,3 +308,11 @@ def test_the_table_says_what_was_computed():
 
     text = rest_text(odesim.rest(system(u[i] / 10 + u[i + 1] - u[i - 1])), [])
     assert "the 6 leading ones" in text and " ? " in text and max(map(len, text.splitlines())) <= 80, text
+
+
+@pytest.mark.parametrize(("equation", "kind"), [(Max(u[i], 0) / 2 - u[i], "unknown"), (u[i] * abs(u[i]) - u[i], "stable")])
+def test_at_a_kink_no_stability_is_known(equation, kind):
+    """As of few states: the Jacobian of one side says nothing of the other, and that of a bend does not jump."""
+    at_rest = odesim.rest(system(equation, start=0.1))
+    assert at_rest["stability"].values.tolist() == [kind]
+    assert np.isnan(at_rest["index"].values).tolist() == [kind == "unknown"]

@@ -232,6 +232,15 @@ def edited(**said: Any):
     return edit
 
 
+def test_theory_follows_the_rates_of_a_stored_training(tmp_path):
+    """An early run with --lr has the rate that was used beside the setting that it replaced: the rate is read as the setting."""
+    path = tmp_path / "run.zarr"
+    odesim.train("valley", steps=2, rates={"all": 0.03}, out=path)
+    config = json.loads((path / "zarr.json").read_text())["attributes"]["config"]
+    edited(config={**config, "eta": 0.1})(path)
+    assert read_trajectory(path).config == config
+
+
 def garbled(path: Path) -> None:
     """Overwrites the chunks of loss."""
     for chunk in (path / "loss" / "c").rglob("*"):
