@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.base.errors import counted
+from odesim.base.errors import ParamError, counted
+from odesim.lab.tasks import load_task
 from odesim.lab.training.loop import SEED, TIME, TrainingOptions, Trajectory, axis_names
 from odesim.lab.training.task import Experiment
 from odesim.store.chunks import create_array, every_chunk_written, open_group
