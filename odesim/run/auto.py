@@ -6,7 +6,8 @@ work as was spent. Then the two go on by turns: the next one, as long as all bef
 run that will need less for the rest: the explicit one if it goes on as it went in its last turn, rodas5p with its next step if that is
 longer, for steps grow a hundredfold within its first twenty. The first that ends is the result, so that auto costs at most some twice the
 better of the two. A method that is ahead at first need not stay so: before a shock forms in Burgers' equation rodas5p takes steps 100 times
-as long as tsit5 does, and afterwards costs four times as much. One that is behind, and whose steps do not grow, waits long for its turn.
+as long as tsit5 does, and afterwards costs four times as much. One that is behind, and whose steps do not grow, waits long for its turn,
+unless the rest is so long that the turn costs little beside it.
 
 Every decision rests on counts (odesim.ir.sizes), never on a clock. So the same request chooses the same method everywhere,
 and the result has the bits of the method that it names.
