@@ -341,4 +341,4 @@ def test_time_left(resumed, rate, left, capsys, monkeypatch):
             clock[0] += 1 / rate
     lines = capsys.readouterr().err.split("\r")
     assert max(map(len, lines)) < 80
-    assert f"{resumed + 10}/100" in lines[11] and lines[11].rstrip().endswith(f"about {left} left")
+    assert "starting" in lines[1] and f"{resumed + 10}/100" in lines[12] and lines[12].rstrip().endswith(f"about {left} left")
