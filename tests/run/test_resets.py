@@ -53,6 +53,21 @@ def test_balls_bounce_at_their_times(run: str) -> None:
     assert found.invariants["energy"] is not None and found.invariants["energy"] < 1e-12
 
 
+@pytest.mark.parametrize("direction", [0, 1])
+@pytest.mark.parametrize("first", ["a", "b"])
+def test_what_has_come_to_zero_and_is_moved_across_acts_once(direction: int, first: str) -> None:
+    """a and b come to 1 and 2 at t = 3/2; the first of the list moves the other, which acts once, after it: not for 0 and for the move."""
+    hits = {
+        "a": Event("hit a", a - 1, direction=direction, resets={a: 0, b: b + sp.Rational(1, 4), n: n + 1}),
+        "b": Event("hit b", b - 2, direction=direction, resets={b: 0, a: a + sp.Rational(1, 2), n: n + 10}),
+    }
+    events = [hits[first], hits["ba"["ab".index(first)]]]
+    run = odesim.integrate(system({a: 2, b: 1, n: 0}, events, span=(0.0, 1.5 + 1 / 64)))
+    # a came to 1 at 1/2 and 1 too, and gave b 1/4 each time
+    ends = {"a": (1 / 2, 0.0, 13), "b": (0.0, 1 / 4, 13)}[first]
+    np.testing.assert_allclose([run.final[name] for name in "abn"], np.add(ends, (1 / 32, 1 / 64, 0)), atol=1e-12)  # rounding
+
+
 def test_times_that_pile_up_slowly_end_the_run() -> None:
     """x' = 1/(1 - t)^2 from 0, reset at 1, happens at k/(k + 1) without end: 1e7 times to rounding. The run ends early and names it."""
     run = odesim.integrate(system({x: 1 / (1 - t) ** 2}, [Event("spike", x - 1, direction=1, resets={x: 0})], span=(0.0, 3.0)))
