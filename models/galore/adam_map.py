@@ -6,7 +6,8 @@ are numbers of the columns of P and stay when P changes: so it matters which bas
 columns. Moments that are turned with P, by R = P_new^T P_old, do better.
 
 The paper takes singular vectors, here a range of random columns stands for them, as in galore.projected: the basis moves with G and has
-no signs to choose. A gradient of rank below r has no r directions, and a run ends there. period = 0: the directions stay.
+no signs to choose. A gradient whose r-th singular value is below 1e-4 of the first, as at the minimum, has no r directions to rounding,
+which a matrix of fourth powers finds, and a run ends there. period = 0: the directions stay.
 
 Assumed: a batch that does not change.
 """

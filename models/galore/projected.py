@@ -7,7 +7,8 @@ than the run P stays, and the rest of the loss is never seen.
 
 Assumed: a batch that does not change, gradient flow; the paper takes singular vectors, here a range of random columns stands for them
 (Halko, Martinsson and Tropp 2011, with one power iteration), made orthonormal by scaled Newton steps towards its polar factor
-(Higham 1986). A gradient of rank below r has no r directions, and a run ends there.
+(Higham 1986). A gradient whose r-th singular value is below 1e-4 of the first has no r directions to rounding, which a matrix of fourth
+powers finds, and a run ends there.
 """
 
 from typing import Any
