@@ -4,7 +4,7 @@ q' = -V q/(K + q) from q = 1 stays above 0. With K = 1e-9 every stage of a step 
 ever. No solution comes to q = -K. This is looked at where states are known when a run is done, as overflows are: it costs a step nothing.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -33,16 +33,19 @@ FASTER = 5.0
 """How much more it differs there on both sides: ten times at a pole, nothing where a factor is 0 too, as in 0/x."""
 MOST = 64
 """Changes of sign of one divisor that are looked at: each costs four right-hand sides, and large systems may have as many as states."""
+HALVINGS = 52
+"""Of the way between two states, to its last bit."""
 _DIVISORS: Memo[dict[Expr, dict[Symbol, Any]]] = Memo(32)
 
 
 def divisors(system: System) -> dict[Expr, dict[Symbol, Any]]:
-    """{divisor in the right-hand side that is affine in states: its axes}; without those that have a sign, or that resets move."""
+    """{divisor in the right-hand side that reads states: its axes}; without those that have a sign, or that resets move."""
 
     def find() -> dict[Expr, dict[Symbol, Any]]:
         moved = {base_name(key) for event in system.events for key in event.resets}
-        bases = {p.base for e in system.equations.values() for p in sp.preorder_traversal(e) if p.is_Pow and may_have_sides(p)}
-        bases = {e for e in bases if (read := names_read(e) & {*system.states}) and not read & moved and is_affine(system, e)}
+        powers = [p for e in system.equations.values() for p in sp.preorder_traversal(e) if p.is_Pow and may_have_sides(p)]
+        bases = {p.base for p in powers if is_affine(system, p.base) or p.exp.could_extract_minus_sign()}
+        bases = {e for e in bases if (read := names_read(e) & {*system.states}) and not read & moved}
         indices = {e: {i for a in e.atoms(Indexed) for place in a.indices for i in place.free_symbols} for e in bases}
         inside = sorted((e for e in bases if indices[e] <= {*system.axes}), key=sp.default_sort_key)
         return {e: {i: system.axes[i] for i in free_indices(e, {*system.axes})} for e in inside}
@@ -58,18 +61,44 @@ def _crossings(
         yield e, values(e, axes, sizes, shared, rows).reshape(len(rows["t"]), -1)
 
 
+def _between(rows: Mapping[str, Array], moving: set[str], part: float) -> dict[str, Array]:
+    """What is at this part of the way from one state to the next. rows {name: (2, *shape)}; moving: names of what differs."""
+    return {name: v[0] + part * (v[1] - v[0]) if name in moving else v[0] for name, v in rows.items()}
+
+
+def _zero(divisor: Callable[[float], float], d: tuple[float, float]) -> float:
+    """The part of the way between two states at which a divisor, d at these, is 0: by halving, since it need not be affine."""
+    low, high = 0.0, 1.0
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if divisor(middle) * d[0] > 0 else (low, middle)
+    return (low + high) / 2
+
+
 def _is_pole(
-    system: System, sizes: Mapping[str, int], shared: Mapping[str, Any], rows: Mapping[str, Array], e: Expr, d: tuple[float, float]
+    system: System,
+    sizes: Mapping[str, int],
+    shared: Mapping[str, Any],
+    rows: Mapping[str, Array],
+    e: Expr,
+    component: int,
+    d: tuple[float, float],
 ) -> bool:
-    """Whether the right-hand side has a pole between two states, at which its divisor e is d. rows {name: (2, *shape)}."""
+    """Whether the right-hand side has a pole between two states, at which a component of its divisor e is d. rows {name: (2, *shape)}."""
     rates = parts_of(system, "numpy", "float64", False).compiled.arrays
     moving, where = {*system.states, "t"}, d[0] / (d[0] - d[1])
+    if not is_affine(system, e):
+
+        def divisor(part: float) -> float:
+            point = {name: np.asarray(v)[None] for name, v in _between(rows, moving, part).items()}
+            return float(values(e, divisors(system)[e], sizes, shared, point).reshape(-1)[component])
+
+        where = _zero(divisor, d)
     size = max(float(np.max(np.abs(rows[name]))) for name in names_read(e) & moving)
     beside = BESIDE * max(1.0, size / abs(d[0] - d[1]))
 
     def at(part: float) -> Array:
-        point = {name: v[0] + part * (v[1] - v[0]) if name in moving else v[0] for name, v in rows.items()}
-        every = rates(sizes, {**shared, **point})
+        every = rates(sizes, {**shared, **_between(rows, moving, part)})
         return np.concatenate([np.ravel(every[name]) for name in sorted(every) if name.startswith("d_")])
 
     with np.errstate(all="ignore"):
@@ -85,7 +114,7 @@ def first_pole(system: System, sizes: Mapping[str, int], shared: Mapping[str, An
             continue
         for k, i in np.argwhere(np.sign(d[:-1]) * np.sign(d[1:]) < 0)[:MOST].tolist():
             two = {name: v[k : k + 2] for name, v in rows.items()}
-            if _is_pole(system, sizes, shared, two, e, (float(d[k, i]), float(d[k + 1, i]))):
+            if _is_pole(system, sizes, shared, two, e, i, (float(d[k, i]), float(d[k + 1, i]))):
                 poles.append((k, e))
                 break
     return min(poles, key=lambda pole: pole[0]) if poles else None

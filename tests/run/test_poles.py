@@ -48,6 +48,14 @@ def test_no_wrong_number_is_ok(form: str, method: str) -> None:
         assert run.ok or "a step passed over a pole of the right-hand side, where K + " in run.message
 
 
+def test_a_divisor_need_not_be_affine() -> None:
+    """q' = -q/(K + tanh q) stays above 0; a run and a member to t = 2 with K = 1e-9 are not right, and not ok. K = 1 is."""
+    system = model({q: -q / (K + sp.tanh(q))}, {q: 1.0}, span=(0, 2))
+    run = odesim.integrate(system, params={"K": 1e-9})
+    assert run.status == "non_finite" and "where K + tanh(q) = 0" in run.message
+    assert odesim.ensemble(system, params={"K": [1e-9, 1.0]}).status.values.tolist() == [4, 0]
+
+
 LEGAL = {
     "large numbers": ({q: K / x, x: 1 - x}, {q: 0.0, x: 1e200}, ()),
     "a factor that is 0": ({q: L**2 / x**3 - 1, x: -1}, {q: 1.0, x: 1.0}, ()),
