@@ -73,7 +73,8 @@ def read_request(model: Any, arguments: Mapping[str, Any]) -> Request:
     check_sensitivities(system, numbers)
     grid = to_save(arguments["save"])
     if arguments["arrays"] == "numpy":
-        check_saves_fit(len(grid), sum(value.size for value in numbers.initial.values()), np.dtype(options.dtype).itemsize)
+        rows = len(times_of(system, grid, numbers, options) if system.discrete else grid)  # a flow's may be too many to list
+        check_saves_fit(rows, sum(value.size for value in numbers.initial.values()), np.dtype(options.dtype).itemsize)
     times = times_of(system, grid, numbers, options)
     if stops := stop_times(options.stop_at, numbers.t0, numbers.t1):
         options = replace(options, stop_at=stops)

@@ -218,7 +218,8 @@ class Values:
         None,
         "N|log:N|T1,T2,...",
         {
-            RUN: "Saved times: N evenly spaced (default 200), N geometrically spaced, or a list (a single time as T1,).",
+            RUN: "Saved times: N evenly spaced (default 200; of a Map up to 1000 updates, each), N geometrically spaced, "
+            "or a list (a single time as T1,).",
             ENSEMBLE: "Saved times: N evenly spaced, N geometrically spaced, or a list; default: the end.",
         },
         reads="save",

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 TABLES = ("params", "sizes", "initial")
 
 
-def read_request(words: Mapping[str, Any], *, points: int | None = None) -> dict[str, Any]:
+def read_request(words: Mapping[str, Any], *, points: int | None = None, updates: int = 0) -> dict[str, Any]:
     """Arguments of odesim.integrate or odesim.ensemble but the model, from the options of a command: those that are given, by name.
 
     words: as click has them, NAME=VALUE as texts. A file of the option `file` has what they do not. points: saved times where nothing is
-    said of them. Raises ParamError and StoreError.
+    said of them, and of a Map with fewer updates than `updates` all. Raises ParamError and StoreError.
     """
     from odesim.inputs.grammar import parse_assignment, parse_numbers, parse_size
     from odesim.inputs.times import Save, parse_save, parse_span
@@ -53,7 +53,7 @@ def read_request(words: Mapping[str, Any], *, points: int | None = None) -> dict
         of_file = {key: value for key, value in file.get(name, {}).items() if key not in varied}
         request[name] = {**of_file, **once(f"--{OPTIONS[name].flag}", map(parse, words[name]))}
     if "save" not in request and points:
-        request["save"] = Save(points)
+        request["save"] = Save(points, updates=updates)
     return request
 
 

@@ -24,6 +24,8 @@ class Save:
     count: int = 0
     log: bool = False
     times: tuple[float, ...] = ()
+    # of a Map with fewer updates each is saved: one left out turns the phase of what alternates, a notch in every picture of it
+    updates: int = 0
 
     def __len__(self) -> int:
         """The number of saved times."""
@@ -92,7 +94,8 @@ def save_times(save: Any, t0: float, t1: float, *, whole: bool = False) -> "Arra
         later = t0 + np.geomspace(first, t1 - t0, save.count - 1)
         grid = np.concatenate([[t0], later])
     else:
-        grid = np.linspace(t0, t1, save.count)
+        every = whole and t1 - t0 < save.updates
+        grid = np.linspace(t0, t1, int(t1 - t0) + 1 if every else save.count)
     grid[-1] = t1
     if whole:
         return np.unique(np.rint(grid))

@@ -14,7 +14,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 
 from odesim.base.errors import ParamError
 from odesim.inputs.grammar import FILLS, Value, parse_assignment, parse_size, parse_value
-from odesim.inputs.times import parse_save, parse_span, save_times
+from odesim.inputs.times import Save, parse_save, parse_span, save_times
 
 HOSTILE = (
     "__import__('os').system('touch hacked')",
@@ -255,6 +255,17 @@ def test_save_grids():
     np.testing.assert_array_equal(save_times(np.array([0.5]), 0, 2), [0.5])
     np.testing.assert_allclose(save_times(parse_save("log:4"), 1, 3), [1, 1 + 2e-4, 1 + 2e-2, 3], rtol=1e-15)
     np.testing.assert_array_equal(save_times(parse_save("log:2"), 1, 3), [1, 3])
+
+
+def test_what_alternates_keeps_its_phase_where_each_update_is_saved():
+    """(-1)^t changes sign from every saved time to the next; 200 of 201 times would leave out one, and draw a notch."""
+    for n in (3, 200, 1000):
+        signs = np.cos(np.pi * save_times(Save(200, updates=1001), 0, n, whole=True))
+        assert len(signs) == n + 1
+        assert np.all(signs[1:] * signs[:-1] < 0)
+    assert len(save_times(Save(200, updates=1001), 0, 5000, whole=True)) == 200
+    assert len(save_times(Save(200, updates=1001), 0, 5)) == 200  # a flow
+    assert len(save_times(200, 0, 1000, whole=True)) == 200  # a number of times that was given
 
 
 @settings(max_examples=100, deadline=None)
