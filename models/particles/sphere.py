@@ -38,7 +38,7 @@ SYSTEM = System(
     span=(0.0, 15.0),
     time="depth",
     observables={"attention": attention, "entropy": entropy(attention, (j, n)), "product": product, "merged": pairs / Max(n * (n - 1), 1)},
-    views=(Lines("merged"), Points("x"), Attention("attention")),
+    views=(Lines("merged"), Lines("entropy"), Points("x"), Attention("attention")),
     invariants=(Invariant("spheres stay spheres", norm, "constant", when=ON_SPHERE),),
     display={"attention": attention, "pull": pull(a)},
 )
