@@ -255,7 +255,7 @@ def show_statistics(
 
     if out:
         write_atomically(out, lambda path: write_netcdf(data, path, out))
-    drawn, undrawn = draw(lambda: import_module("odesim.plot.ensemble").figure_of_statistics(data, choice), plot)
+    drawn, undrawn = draw(lambda: import_module("odesim.plot.statistics").figure_of_statistics(data, choice), plot)
     done = sum(data.attrs["statuses"].values())
     if undrawn:
         say(undrawn)
