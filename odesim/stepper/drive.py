@@ -123,8 +123,9 @@ class ExplicitRun:
     def advance(self, most: float = math.inf) -> bool:
         """Runs to the end, or until `most` steps were tried; whether the run has ended, Ctrl-C included."""
         begun, tried = time.perf_counter(), self.tried
+        limits = sorted({*(limit for limit in (EARLY, LONG) if self._long is None and tried < limit < most), most})
         self._left = self.t, tried
-        for limit in sorted({*(limit for limit in (EARLY, LONG) if self._long is None and tried < limit < most), most}):
+        for limit in limits:
             ended = True  # as an interrupt leaves it
             if limit > min(EARLY, LONG) and self._long is None and limit > self.tried and self._is_long():
                 with suppress(KeyboardInterrupt):  # then what was computed is kept, as by one in a step
