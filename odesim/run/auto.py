@@ -31,7 +31,7 @@ import numpy as np
 from odesim.base.arrays import Array
 from odesim.base.errors import CodegenError, SolveError, counted
 from odesim.stepper.codes import Status
-from odesim.stepper.control import HELD, MANY, SHORT, stages_for
+from odesim.stepper.control import HELD, MANY, ROUNDINGS, SHORT, stages_for
 from odesim.stepper.drive import ExplicitRun
 from odesim.stepper.methods import METHODS
 from odesim.stepper.problem import Costs, Problem, Raw, least_rtol
@@ -252,8 +252,10 @@ class Rival:
 
     def _choose(self, run: ExplicitRun, radius: float, real: bool) -> None:
         """Which method is the rival, by what it will cost: in explicit steps, for the rest."""
-        costs, rtol = self.problem.costs, max(self.options.get("rtol", 1e-6), least_rtol(self.problem.rhs.dtype))
-        if costs is None or not real:
+        costs, dtype = self.problem.costs, self.problem.rhs.dtype
+        rtol = max(self.options.get("rtol", 1e-6), least_rtol(dtype))
+        # below that many roundings a step has few stages, and its error is rounding: in float32 440,000 steps at 1e-5, where tsit5 takes 130,000
+        if costs is None or not real or rtol < ROUNDINGS * np.finfo(dtype).eps:
             return
         staged, stiff = (c * rtol**-p for c, p in (STEPS[STAGES], STEPS[STIFF]))
         self._name, self._radius, self._length = STIFF, radius, (self.until - run.t) / staged

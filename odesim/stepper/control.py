@@ -180,6 +180,8 @@ MOST_TRIES, CLOSE = 50, 0.01
 """Power iterations end after so many, or where the growth changes by less than this part."""
 WIDER, KEPT = 1.2, 25
 """The radius that stages are counted for, in units of the one that was found, and how many steps it serves. All of these as in rkc.f."""
+ROUNDINGS = 1e4
+"""Its step is held to so many roundings at least: no finer, which leaves room for 30 stages."""
 
 
 def uneven(i: int) -> float:

@@ -9,15 +9,11 @@ import numpy as np
 from odesim.base.arrays import Array
 from odesim.base.options import RunOptions
 from odesim.stepper.codes import Status
-from odesim.stepper.control import stages_for
+from odesim.stepper.control import ROUNDINGS, stages_for
 from odesim.stepper.drive import ExplicitRun
 from odesim.stepper.memory import RunState, numbers_of
 from odesim.stepper.one_implicit import STABILISED, stabilised_driver
 from odesim.stepper.problem import Problem, Raw
-
-ROOM = 1e4
-"""A step is held to so many roundings at least."""
-
 
 class WideState(RunState):
     """The state of a run whose rows are float64, whatever the type of the system: its driver calls functions of the system by address."""
@@ -56,11 +52,11 @@ class StabilisedState(WideState):
     def _tolerances(self) -> tuple[float, Any]:
         """Tolerances of a step with which the error at the end goes with rtol, as that of methods of order 4 and more nearly does."""
         # Local errors held to tol leave tol^(2/3) at order 2: on eight systems in the plane up to 33 tolerances at 1e-3 and 970 at 1e-7.
-        # Held to tol^(3/2) they leave up to 4.5 at each, where tsit5 and rodas5p leave up to 13. No finer than leaves room for 30 stages
+        # Held to tol^(3/2) they leave up to 4.5 at each, where tsit5 and rodas5p leave up to 13
         rtol, atol = super()._tolerances()
         if self.options.step is not None:
             return rtol, atol
-        finer = min(max(rtol**1.5, ROOM * float(np.finfo(self.problem.rhs.dtype).eps)) / rtol, 1.0)
+        finer = min(max(rtol**1.5, ROUNDINGS * float(np.finfo(self.problem.rhs.dtype).eps)) / rtol, 1.0)
         return rtol * finer, atol * finer
 
     def _fill_method(self) -> None:
