@@ -24,7 +24,7 @@ from odesim.symbolic.indices import base_name
 from odesim.symbolic.layered import names_read
 from odesim.symbolic.reductions import free_indices
 from odesim.symbolic.system import System
-from odesim.transforms.conditions import may_have_sides
+from odesim.transforms.conditions import may_be_pole
 from odesim.transforms.events import is_affine
 
 BESIDE = 1e-13
@@ -43,7 +43,7 @@ def divisors(system: System) -> dict[Expr, dict[Symbol, Any]]:
 
     def find() -> dict[Expr, dict[Symbol, Any]]:
         moved = {base_name(key) for event in system.events for key in event.resets}
-        powers = [p for e in system.equations.values() for p in sp.preorder_traversal(e) if p.is_Pow and may_have_sides(p)]
+        powers = [p for e in system.equations.values() for p in sp.preorder_traversal(e) if p.is_Pow and may_be_pole(p)]
         bases = {p.base for p in powers if is_affine(system, p.base) or p.exp.could_extract_minus_sign()}
         bases = {e for e in bases if (read := names_read(e) & {*system.states}) and not read & moved}
         indices = {e: {i for a in e.atoms(Indexed) for place in a.indices for i in place.free_symbols} for e in bases}

@@ -15,6 +15,7 @@ from odesim.stepper.memory import RunState, numbers_of
 from odesim.stepper.one_implicit import STABILISED, stabilised_driver
 from odesim.stepper.problem import Problem, Raw
 
+
 class WideState(RunState):
     """The state of a run whose rows are float64, whatever the type of the system: its driver calls functions of the system by address."""
 

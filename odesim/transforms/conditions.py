@@ -121,11 +121,16 @@ TINY = 1e-30
 
 # Jumps without a condition: tanh(1/v)  ->  tanh(1/|v|) if v > 0 else tanh(-1/|v|);  atan(a/b)  ->  atan2(a, b) if b > 0 else atan2(-a, -b),
 # smooth where b passes 0. x/|x| is 1, -1 or not a number. So a run stops at the jump, and each side has its own limit there.
+def may_be_pole(power: Any) -> bool:
+    """Whether a power may have a pole at which it changes its sign; sums, such as those of a softmax, count as positive."""
+    odd = power.exp.is_integer and power.exp.is_odd and power.exp.is_negative
+    return bool(odd) and not (power.base.is_nonnegative or power.base.has(*REDUCTIONS) or layers_in(power.base))
+
+
 def may_have_sides(part: Any) -> bool:
     """Whether with_sides may change an expression with this part."""
     if part.is_Pow:
-        odd = part.exp.is_integer and part.exp.is_odd and part.exp.is_negative
-        return bool(odd) and not (part.base.is_nonnegative or part.base.has(sp.exp, *REDUCTIONS) or layers_in(part.base))
+        return may_be_pole(part) and not part.base.has(sp.exp)
     return isinstance(part, (sp.Abs, sp.atan, sp.atan2, *BOUNDED))
 
 

@@ -48,11 +48,12 @@ def test_no_wrong_number_is_ok(form: str, method: str) -> None:
         assert run.ok or "a step passed over a pole of the right-hand side, where K + " in run.message
 
 
-def test_a_divisor_need_not_be_affine() -> None:
-    """q' = -q/(K + tanh q) stays above 0; a run and a member to t = 2 with K = 1e-9 are not right, and not ok. K = 1 is."""
-    system = model({q: -q / (K + sp.tanh(q))}, {q: 1.0}, span=(0, 2))
+@pytest.mark.parametrize("rate", [sp.tanh(q), sp.exp(q) - 1])
+def test_a_divisor_need_not_be_affine(rate: sp.Expr) -> None:
+    """q' = -q/(K + r(q)) stays above 0; a run and a member to t = 2 with K = 1e-9 are not right, and not ok. K = 1 is."""
+    system = model({q: -q / (K + rate)}, {q: 1.0}, span=(0, 2))
     run = odesim.integrate(system, params={"K": 1e-9})
-    assert run.status == "non_finite" and "where K + tanh(q) = 0" in run.message
+    assert run.status == "non_finite" and f"where {K + rate} = 0" in run.message
     assert odesim.ensemble(system, params={"K": [1e-9, 1.0]}).status.values.tolist() == [4, 0]
 
 
