@@ -69,7 +69,7 @@ statuses = [status(run) for _ in range(8)]
 stop.set()
 for thread in threads:
     thread.join()
-print(statuses)
+print(statuses, flush=True)  # else children write it too
 solution = run()
 
 def compiling():
