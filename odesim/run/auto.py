@@ -254,7 +254,7 @@ class Rival:
         """Which method is the rival, by what it will cost: in explicit steps, for the rest."""
         costs, dtype = self.problem.costs, self.problem.rhs.dtype
         rtol = max(self.options.get("rtol", 1e-6), least_rtol(dtype))
-        # below that many roundings a step has few stages, and its error is rounding: in float32 440,000 steps at 1e-5, where tsit5 takes 130,000
+        # below that many roundings a step has few stages and its error is rounding: in float32 440,000 steps at 1e-5, of tsit5 130,000
         if costs is None or not real or rtol < ROUNDINGS * np.finfo(dtype).eps:
             return
         staged, stiff = (c * rtol**-p for c, p in (STEPS[STAGES], STEPS[STIFF]))
