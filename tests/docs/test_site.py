@@ -22,12 +22,13 @@ SPLIT = """return [...document.querySelectorAll('.highlight .line')].filter(line
         letter.setStart(part, i); letter.setEnd(part, i + 1)
         letters.push([part.data[i], letter.getBoundingClientRect()])
     }
-    let word = []  // one that is longer than some 24 letters may have to break
-    for (const [sign, place] of [...letters, [' ', null]])
-        if (/\\s/.test(sign)) {
-            if (word.length && word.length < 24 && word.at(-1).top > word[0].bottom - 2) return true
+    let word = []  // one that is longer than some 24 letters may have to break; between ) and [ is a place for it
+    const breaks = k => word[k][1].top > word[k - 1][1].bottom - 2 && !/[\\])}][[({]/.test(word[k - 1][0] + word[k][0])
+    for (const letter of [...letters, [' ', null]])
+        if (/\\s/.test(letter[0])) {
+            if (word.length < 24 && word.some((_, k) => k && breaks(k))) return true
             word = []
-        } else word.push(place)
+        } else word.push(letter)
 }).map(line => line.textContent)"""
 """Lines of code that break inside a word: in a browser."""
 PAGES = sorted(str(path.relative_to(SITE)) for path in SITE.rglob("*.html") if not {"_static", "interactive"} & set(path.parts))
@@ -103,7 +104,7 @@ def test_formulas_fit(page, size, address, browser):
 
 PROSE = """const walker = document.createTreeWalker(document.querySelector('article'), NodeFilter.SHOW_TEXT), texts = [];
     while (walker.nextNode())
-        texts.push(walker.currentNode.parentElement.closest('code, pre, math, dt, script, style') ? ' ' : walker.currentNode.data);
+        texts.push(walker.currentNode.parentElement.closest('code, pre, math, dt, script, style, .cell_output') ? ' ' : walker.currentNode.data);
     return texts.join('')"""
 
 
