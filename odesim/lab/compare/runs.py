@@ -253,6 +253,25 @@ def compare(
     return compare_training(load_model(model), experiment, options, map or "flow", clock, progress, **names)
 
 
+ROOM, FEWEST = 2**28, 20
+"""Bytes that a training records where nobody says how often; a comparison takes some eight times as much. And rows that it has anyway."""
+
+
+class TooManyRowsError(Exception):
+    """That a training would record more rows than `most`, and nobody asked for them."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+
+
+def check_rows(rows: int, entries: int, width: int, *, save: int | None) -> None:
+    """Raises ParamError where rows that were asked for do not fit in memory, TooManyRowsError where others take more than ROOM."""
+    most = max(FEWEST, ROOM // (entries * width))
+    if save is None and rows > most:
+        raise TooManyRowsError(most)
+    check_saves_fit(rows, entries, width)
+
+
 def compare_training(
     system: System,
     experiment: Experiment,
@@ -278,7 +297,11 @@ def compare_training(
     timed = training_clock(system.time, pair, facts, kind if map == "flow" else None)
     options = replace(options, observe=to_observe(experiment, system, pair, facts, names["observables"]))
     with stop_signals() as stop:
-        training = train_experiment(experiment, options, progress=progress, stop=stop, fits=check_saves_fit)
+        try:
+            training = train_experiment(experiment, options, progress=progress, stop=stop, fits=partial(check_rows, save=options.save))
+        except TooManyRowsError as fewer:  # nothing was trained yet
+            options = replace(options, save=fewer.most)
+            training = train_experiment(experiment, options, progress=progress, stop=stop, fits=check_saves_fit)
     trained = side_of_training(training)
     theory = theory_of(system, experiment, pair, trained, timed, map, facts)
     phrases = {

@@ -263,3 +263,11 @@ def test_a_system_with_noise_has_a_path_for_each_seed():
     assert found.sizes["seed"] == 2 and one[0] == other[0] and np.all(one[1:] != other[1:])
     with pytest.raises(SpecError, match="has noise, which descent"):
         odesim.compare(noisy, **given, map="discrete")
+
+
+def test_large_rows_are_fewer(monkeypatch):
+    """Where nobody says how often, a comparison records what fits its room: as if that number had been asked for. What is asked for stays."""
+    monkeypatch.setattr("odesim.lab.compare.runs.ROOM", 1)
+    asked = {"task": "scan_snap", "settings": {"momentum": 0.0}, "steps": 40}
+    few, same, more = (odesim.compare("scan_snap.full", save=save, **asked) for save in (None, 20, 30))
+    assert len(few.t) == 20 and len(more.t) == 30 and errors(few) == errors(same) != errors(more)
