@@ -104,7 +104,8 @@ def test_formulas_fit(page, size, address, browser):
 
 PROSE = """const walker = document.createTreeWalker(document.querySelector('article'), NodeFilter.SHOW_TEXT), texts = [];
     while (walker.nextNode())
-        texts.push(walker.currentNode.parentElement.closest('code, pre, math, dt, script, style, .cell_output') ? ' ' : walker.currentNode.data);
+        texts.push(walker.currentNode.parentElement.closest(
+            'code, pre, math, dt, script, style, .cell_output') ? ' ' : walker.currentNode.data);
     return texts.join('')"""
 
 
