@@ -268,6 +268,6 @@ def test_a_system_with_noise_has_a_path_for_each_seed():
 def test_large_rows_are_fewer(monkeypatch):
     """Where nobody says how often, a comparison records what fits its room: as if that number was asked for."""
     monkeypatch.setattr("odesim.lab.compare.runs.ROOM", 1)
-    asked = {"task": "scan_snap", "settings": {"momentum": 0.0}, "steps": 40}
+    asked: dict[str, Any] = {"task": "scan_snap", "settings": {"momentum": 0.0}, "steps": 40}
     few, same, more = (odesim.compare("scan_snap.full", save=save, **asked) for save in (None, 20, 30))
     assert len(few.t) == 20 and len(more.t) == 30 and errors(few) == errors(same) != errors(more)
