@@ -96,13 +96,15 @@ def figures_by_question() -> dict[str, list[str]]:
 def run_figure(name: str, *, fast: bool = False, out: str | Path = ".", formats: Sequence[str] = ("png",)) -> FigureRun:
     """Computes a figure and writes NAME.<format>, NAME.nc (netCDF 3) and NAME.json into the folder out, which is created.
 
-    Raises StoreError before anything is computed: unknown name or format, a folder that is not writable.
+    Raises StoreError before anything is computed: unknown name or format, a new folder named as a picture, one that is not writable.
     """
     module = load_figure(name)
     for extension in formats:
         if extension not in PICTURES:
             raise StoreError(no_such("picture format", extension, PICTURES))
     folder = Path(out)
+    if folder.suffix[1:].lower() in PICTURES and not folder.is_dir():
+        raise StoreError(f"out is a folder for several files, not the name of a picture: {str(folder)!r}")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

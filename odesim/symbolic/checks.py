@@ -237,7 +237,7 @@ def check_laws(s: Definition, scope: NameScope) -> None:
             _check_timeless(inv.when, f"{s.name}: the condition of invariant {inv.name!r} is one on the start")
     for number, event in enumerate(s.events):
         with error_part("events", number):
-            _check_choice(event.direction, (-1, 0, 1), f"{s.name}: event {event.name!r}: direction")
+            _check_choice(event.direction, (-1, 0, 1), f"{s.name}: event {event.name!r}: direction (1 up, -1 down, 0 both)")
             if not isinstance(event.terminal, bool):
                 raise SpecError(f"{s.name}: event {event.name!r}: terminal is True or False, not {value_text(event.terminal)}")
             if not isinstance(event.at_start, bool):

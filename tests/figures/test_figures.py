@@ -236,6 +236,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "a file in the way": ({"out": "taken"}, "cannot make the folder"),
     "a file above": ({"out": "taken/deeper"}, "cannot make the folder"),
     "a folder in the way": ({"out": "full"}, "is a folder"),
+    "a picture as the folder": ({"out": "deeper/x.PNG"}, "not the name of a picture"),
 }
 
 
