@@ -82,7 +82,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "axis of another length": ({"axes": {m: K}}, "index m runs over K, but that axis of v has extent M"),
     "no shape": ({"equations": {IndexedBase("u")[m]: 0}, "initial": {IndexedBase("u")[m]: 0}}, "u needs a shape"),
     "condition": ({"invariants": (Invariant("x", a[m], "constant", a[m]),)}, "when must be a condition"),
-    "direction": ({"events": (Event("x", a[m], direction="up"),)}, r"direction \(1 up, -1 down, 0 both\) must be one of -1, 0, 1"),
+    "direction": ({"events": (Event("x", a[m], 2),)}, r"direction \(1 up, -1 down, 0 both\) must be one of -1, 0, 1"),
     "sense": ({"invariants": (Invariant("x", a[m], "rising"),)}, "must be one of constant, nonincreasing"),
     "span": ({"span": (1.0, 1.0)}, "does not go forward"),
     "span backwards": ({"span": (1, 0)}, "does not go forward"),
