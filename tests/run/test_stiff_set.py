@@ -9,7 +9,7 @@ import pytest
 import scipy.integrate
 
 import odesim
-from odesim.ir.invariants import linear_invariants
+from odesim.ir.invariants import linear_invariants, weight_at
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.targets.compiled import compile_system
 from odesim.targets.unroll import write_out
@@ -47,7 +47,7 @@ def sums(known: Known) -> Any:
     found = linear_invariants(write_out(known.system, program, {}, {}))
     W = np.zeros((len(found), len(known.system.states)))
     for w, invariant in zip(W, found, strict=True):
-        w[list(invariant.places)] = invariant.weights
+        w[list(invariant.places)] = [weight_at(weight, {}) for weight in invariant.weights]
     return W
 
 
