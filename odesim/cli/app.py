@@ -23,7 +23,7 @@ COMMANDS = {
     "branch": "odesim.cli.dynamics",
     "lyapunov": "odesim.cli.dynamics",
     "spectrum": "odesim.cli.dynamics",
-    "fit": "odesim.cli.ranges",
+    "fit": "odesim.cli.fit",
     "sensitivity": "odesim.cli.ranges",
     "screening": "odesim.cli.ranges",
     "explore": "odesim.explorer.command",

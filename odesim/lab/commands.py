@@ -289,7 +289,7 @@ def compare_command(
 def read_map(texts: tuple[str, ...]) -> dict[str, Any]:
     """{map, columns} of the words of --map: flow or discrete, with a task; NAME=COLUMN, with data. Raises ParamError."""
     from odesim.cli.arguments import once
-    from odesim.cli.ranges import pair
+    from odesim.cli.fit import pair
 
     kinds = [text for text in texts if "=" not in text]
     columns = once("--map", (pair(text, "--map") for text in texts if "=" in text))
@@ -301,7 +301,7 @@ def read_map(texts: tuple[str, ...]) -> dict[str, Any]:
 def read_data(settings: tuple[str, ...], data: tuple[str, ...], options: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of compare() about data, from the words of their options. Raises ParamError."""
     from odesim.cli.arguments import read_request
-    from odesim.cli.ranges import read_free
+    from odesim.cli.fit import read_free
 
     words = {name: options[name] for name in ("sizes", "initial", "span")}
     request = read_request({**words, "params": settings if data else (), "file": None})

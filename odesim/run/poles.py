@@ -44,8 +44,7 @@ def divisors(system: System) -> dict[Expr, dict[Symbol, Any]]:
     def find() -> dict[Expr, dict[Symbol, Any]]:
         moved = {base_name(key) for event in system.events for key in event.resets}
         powers = [p for e in system.equations.values() for p in sp.preorder_traversal(e) if p.is_Pow and may_be_pole(p)]
-        bases = {p.base for p in powers if is_affine(system, p.base) or p.exp.could_extract_minus_sign()}
-        bases = {e for e in bases if (read := names_read(e) & {*system.states}) and not read & moved}
+        bases = {e for e in {p.base for p in powers} if (read := names_read(e) & {*system.states}) and not read & moved}
         indices = {e: {i for a in e.atoms(Indexed) for place in a.indices for i in place.free_symbols} for e in bases}
         inside = sorted((e for e in bases if indices[e] <= {*system.axes}), key=sp.default_sort_key)
         return {e: {i: system.axes[i] for i in free_indices(e, {*system.axes})} for e in inside}
@@ -68,6 +67,7 @@ def _between(rows: Mapping[str, Array], moving: set[str], part: float) -> dict[s
 
 def _zero(divisor: Callable[[float], float], d: tuple[float, float]) -> float:
     """The part of the way between two states at which a divisor, d at these, is 0: by halving, since it need not be affine."""
+    # not by brentq of scipy, which ends where a divisor is not a number between them, as one with a pole of its own
     low, high = 0.0, 1.0
     for _ in range(HALVINGS):
         middle = (low + high) / 2

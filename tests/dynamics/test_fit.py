@@ -17,7 +17,7 @@ from sympy import Abs, Interval, exp, oo, symbols
 import odesim
 from odesim.base.errors import FitWarning, OdesimError
 from odesim.cli.app import cli
-from odesim.cli.ranges import fit_text
+from odesim.cli.fit import fit_text
 from odesim.dynamics.together import Lanes, side_by_side
 from odesim.symbolic import Constraint, IndexedBase, Map, Param, Source, System, index, sizes
 

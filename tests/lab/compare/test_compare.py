@@ -271,3 +271,6 @@ def test_large_rows_are_fewer(monkeypatch):
     asked: dict[str, Any] = {"task": "scan_snap", "settings": {"momentum": 0.0}, "steps": 40}
     few, same, more = (odesim.compare("scan_snap.full", save=save, **asked) for save in (None, 20, 30))
     assert len(few.t) == 20 and len(more.t) == 30 and errors(few) == errors(same) != errors(more)
+    monkeypatch.setattr("odesim.base.device.free_bytes", lambda: 1)
+    with pytest.raises(ParamError, match=r"a comparison at 30 iterations of .* more than the 1e-09 GB that are free"):
+        odesim.compare("scan_snap.full", save=30, **asked)
