@@ -32,11 +32,6 @@ if TYPE_CHECKING:
 
 OFTEN = 16
 """Changes of one condition within a MOMENT that count as ever faster ones."""
-QUICK, SHRINK = 1024, 0.8
-"""So many times of one event, of which the last half took at most this part of the time of the half before, and so on four times.
-
-Times 1 - 1/k have .5. A burst at a rate of 1/((1 - t)^2 + .002^2), which ends after 1,569 times, has .97 at its 1,024th.
-"""
 HELP = "make the jump there steep but smooth, such as tanh(x/width) for sign(x), or end the span before it"
 COUNTS = ("steps", "rejected", "rhs_calls", "seconds", "compile_seconds")
 
@@ -84,8 +79,6 @@ class Segments:
         self.why = self.late = ""
         self._run: ExplicitRun | None = None
         self._changes: dict[tuple[int, int], deque[float]] = {}
-        self._counts: dict[int, int] = {}
-        self._halves: dict[int, list[float]] = {}
 
     def advance(self) -> Raw:
         """Runs all segments to the end."""
@@ -112,7 +105,7 @@ class Segments:
         k, resets = 0, self.resets
         self.y, why = self.switches.begin(self.t, self.y, self.ends[0])
         if resets is not None and not why:
-            effects = resets.begin(resets.stand(self.t, self.y))
+            effects = resets.begin(resets.stand(self.t, self.y), self.most)
             if ended_here := self._after(effects, np.zeros(effects.times.shape, bool), self.last, True):
                 return ended_here
         while not why:
@@ -182,8 +175,6 @@ class Segments:
                 self.events[event.name].append(Events(np.array([self.t]), at))
             recorded[0, column] = False  # the segment has recorded it, once
             self.reset = column if event.resets else self.reset
-            if event.resets and self._quickens(column):
-                effects.stopped.setdefault(0, (Status.SLIDING, self.resets.piles_up(self.t, column)))
         if self.reset >= 0:
             self.y = self.origin = effects.y[0]
             here = self.t - (math.ulp(self.t) * TOGETHER[1] if known else self._moment())  # a known time is off by rounding only
@@ -206,23 +197,6 @@ class Segments:
             return Status.LEFT_DOMAIN, f"{left(self.problem, self.y)[0]} at {where}, where an event set it; change its reset"
         names = " and ".join(dict.fromkeys(self.resets.functions.event(e).name for e in self.resets.event_of[ends].tolist()))
         return Status.EVENT, f"ended by the event {names} at {where}, where {largest(self.problem, self.y)} is the largest component"
-
-    def _quickens(self, column: int) -> bool:
-        """Whether an event has happened ever faster, towards a time before the end to which it takes more than any number of steps.
-
-        Of times that pile up as 1 - 1/k no two are ever a MOMENT apart in a run of 1e7 steps.
-        """
-        count = self._counts[column] = self._counts.get(column, 0) + 1
-        if count & (count - 1):
-            return False
-        halves = self._halves.setdefault(column, [])
-        halves.append(self.t)
-        lengths = np.diff(halves[-5:])
-        if count < QUICK or not (lengths[1:] <= SHRINK * lengths[:-1]).all():
-            return False
-        ratio, left = lengths[-1] / lengths[-2], self.problem.t1 - self.t
-        # the last half is a geometric series of halves; at its pace the rest of the span has more events than a run has steps
-        return bool(lengths[-1] * ratio / (1 - ratio) < left and left * count / 2 > self.most * lengths[-1])
 
     def _chatters(self, crossed: list[tuple[int, int]]) -> bool:
         """Whether one condition has changed so often within a moment that no step is left between two changes."""

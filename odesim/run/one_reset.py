@@ -5,7 +5,7 @@
 It is text as feed.py is, read by lane_events.py; no one calls it. In numpy these rules take hundreds of passes over arrays of members, half
 of the time of members that strike a wall. A member for which they would say more is left as it is, and numpy's rules take it: one that has
 several events at a time, that a second function brings near 0, that sets off another event, whose function rests at 0 or is lost in its
-rounding, that leaves what a state assumes, that piles up, or that is near the end of its part.
+rounding, that leaves what a state assumes, that piles up or may do so, or that is near the end of its part.
 
 S holds one member. row.y, row.late: its state and that a moment later; row.new, row.new_late: the same after the reset; row.f: derivatives;
 row.g and row.h: of each function, before and after the reset, its value, how far rounding moves it, and how far a moment does.
@@ -172,11 +172,11 @@ def reset_member(at, i):  # 1 where an event has acted, 2 where a run has ended 
     if rate != 0.0:
         short = max(short, FEW * (BITS * S[row.h + SIZE + j]) / rate)
     again = 1.0 if t - mark[LAST + column] > short else mark[REPEATS + column] + 1.0
-    if again == FEW:
+    if again == FEW or mark[COUNTS + column] + 1.0 == mark[DUE + column]:
         return 0
 
     # nothing was written before
-    mark[0], mark[LAST + column], mark[REPEATS + column] = t, t, again
+    mark[0], mark[LAST + column], mark[REPEATS + column], mark[COUNTS + column] = t, t, again, mark[COUNTS + column] + 1.0
     for s, e, c, a, until, zeros, size, d in each(HELD):
         g, rate, held = S[row.h + s], S[row.new_rate + s], S[row.held + s] == 1.0
         new = TINY if rate > 0.0 else -TINY

@@ -80,7 +80,7 @@ class Rounds:
         self.t[first:end], self.states[first:end] = self.request.t0, self.first[first:end]
         self.flow.parts.begin(members, self.part[members])
         at = self._point(members)
-        effects = self.events.begin(at)
+        effects = self.events.begin(at, self.request.options.max_steps)
         known = np.ones(len(members), bool)
         members = members[self._after(effects, at, np.zeros(effects.times.shape, bool), known, np.full(len(members), int(Code.OK)))]
         near = np.zeros(len(members), bool)

@@ -8,15 +8,19 @@ import sympy as sp
 
 import odesim
 from odesim.symbolic import Event, Param, System
+from odesim.symbolic import time as t
 from tests.support.matrix import slow_but
 from tests.support.systems import REAL, SOURCE
 
 c, x, v = sp.symbols("c x v", real=True)
 positive = sp.Symbol("x", positive=True)
+SPIKE = Event("spike", x - 2, direction=1, resets={x: 1})
 BOUNCE = Event("bounce", x, direction=-1, resets={v: -v / 3})
 # {case: (status, c, equations, events, the last time reached where it has a closed form, options)}; x is 1 at the start
 CASES: dict[str, tuple[str, float, dict[Any, Any], tuple[Event, ...], float | None, dict[str, Any]]] = {
     "bounces pile up": ("sliding", 2.0, {x: v, v: -c}, (BOUNCE,), 2.0, {}),  # 1 + 2 (1/3 + 1/9 + ...)
+    # at 1 - 1/(1 + k/2), two to 1e7 of which to rounding; a kth is seen to be one of many at k = 1024
+    "spikes quicken": ("sliding", 2.0, {x: c / (1 - t) ** 2, v: 0}, (SPIKE,), 512 / 513, {}),
     "both sides push back": ("sliding", 0.5, {x: c - 2 * sp.sign(x), v: 0}, (), 2 / 3, {}),
     "a pole": ("blow_up", 1.0, {x: c * x**2, v: 0}, (), 1.0, {}),
     "a root": ("step_too_small", 1.0, {x: -c / x, v: 0}, (), 0.5, {}),
@@ -28,7 +32,7 @@ CASES: dict[str, tuple[str, float, dict[Any, Any], tuple[Event, ...], float | No
 
 
 @pytest.mark.parametrize("engine", ["one by one", "lanes"])
-@pytest.mark.parametrize("case", slow_but(CASES, ("bounces pile up", "both sides push back")))
+@pytest.mark.parametrize("case", slow_but(CASES, ("bounces pile up", "spikes quicken", "both sides push back")))
 def test_what_was_reached_is_kept(case: str, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Member = run, bit by bit, at the times up to t_end; NaN after it."""
     status, number, equations, events, end, options = CASES[case]
