@@ -77,14 +77,14 @@ def draw(ds: xr.Dataset) -> Figure:
         maps[0].set(xlabel="key", ylabel="query")
         pairs, training, places = (figure.add_subplot(below[0, n]) for n in range(3))
         of_pairs, of_itself = likeness(ds)
-        pairs.axhline(min(of_itself), color=FAINT, lw=0.8, label="of one seed, early and late: the least")
-        pairs.plot(np.arange(1, len(of_pairs) + 1), np.sort(of_pairs), "o", ms=3, color=INK, label="of two seeds")
+        pairs.axhline(min(of_itself), color=FAINT, lw=0.8, label="one seed, early and late (least)")
+        pairs.plot(np.arange(1, len(of_pairs) + 1), np.sort(of_pairs), "o", ms=3, color=INK, label="two seeds")
         pairs.set(xlim=(0, len(of_pairs) + 1), ylim=(0, 1.4), yticks=[0, 0.5, 1], xticks=[], xlabel="pairs of seeds, in order")
         pairs.set_ylabel("correlation of maps")
         pairs.legend(fontsize=SMALL, loc="upper left")
         for name, label, color in zip(
             ("accuracy", "last", "balance"),
-            ("accuracy", "attention to the last open one", "brackets do not cancel"),
+            ("accuracy", "attention to the last open one", "imbalance of pairs"),
             CATEGORIES,
             strict=False,
         ):
@@ -92,11 +92,11 @@ def draw(ds: xr.Dataset) -> Figure:
             # what does not cancel falls through the middle of the panel
             height = 1.25 if name == "balance" else float(ds[name].isel(step=-1).max()) + 0.04
             training.text(float(ds.step[-1]), height, label, color=color, fontsize=SMALL, ha="right", va="bottom")
-        training.set(xlabel="step", ylabel="share, or rest of cancelling", ylim=(0, None))
+        training.set(xlabel="step", ylabel="share, or imbalance", ylim=(0, None))
         for n, row in enumerate(ds.right / ds.closings):
             places.plot(ds.place, row, color=INK, lw=0.8, marker="o", ms=2, label="trained" if n == 0 else None)
         places.plot(ds.place, (ds.window / ds.closings).mean("seed"), color=FAINT, lw=0.8, label="last D brackets")
-        places.set(xlabel="places up to", ylabel="accuracy", ylim=(0.7, 1.02), xlim=(0, None))
+        places.set(xlabel="place in the sequence", ylabel="accuracy", ylim=(0.7, 1.02), xlim=(0, None))
         places.legend(fontsize=SMALL)
         few_ticks(training, places)
         letter_panels(*maps, pairs, training, places)

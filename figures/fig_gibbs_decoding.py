@@ -72,7 +72,7 @@ def draw(ds: xr.Dataset) -> Figure:
                 axes.plot(
                     ds["T"], ds.TV.sel(decoder=name, J=J), color=CATEGORIES[j], ls=DASHES[j], marker=MARKERS[j], ms=3, label=str(name)
                 )
-            axes.axhline(float(ds.at_rest.sel(J=J)), color=FAINT, lw=0.6, ls=(0, (1, 1.5)))
+            axes.axhline(float(ds.at_rest.sel(J=J)), color=FAINT, lw=0.6, ls=(0, (1, 1.5)), label="all at once, at rest")
             axes.set(ylabel="total variation to p", title=f"J = {J:g}", ylim=(-0.02, 0.4 if J == 0.1 else 1.0))
             axes.legend(loc="upper right")
         for n, J in enumerate(ds.J.values):

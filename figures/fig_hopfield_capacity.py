@@ -95,9 +95,11 @@ def draw(ds: xr.Dataset) -> Figure:
     """Three panels in a row; it computes only the formula of normal noise."""
     with picture("What a memory holds grows with its power", 58.0, width=170.0) as figure:
         loads, powers, softmax = figure.subplots(1, 3)
-        loads.plot(ds["load"], ds.overlap.values, color=FAINT, ls="none", marker=".", ms=2)
+        loads.plot(
+            ds["load"], ds.overlap.values, color=FAINT, ls="none", marker=".", ms=2, label=["a pattern", *[""] * (ds.sizes["pattern"] - 1)]
+        )
         loads.plot(ds["load"], ds.mean_overlap, color=CATEGORIES[0], marker="o", ms=3, label="mean")
-        loads.axvline(0.138, color=FAINT, lw=0.6, ls=(0, (4, 1.5)), label=".138")
+        loads.axvline(0.138, color=FAINT, lw=0.6, ls=(0, (4, 1.5)), label="load 0.138")
         loads.set(xlabel=f"load N/d, d = {ds.neurons}", ylabel="overlap at the end", ylim=(0, 1.05))
         loads.legend(loc="lower left")
         loads.set_xticks([0.05, 0.1, 0.15])
@@ -107,7 +109,7 @@ def draw(ds: xr.Dataset) -> Figure:
             lost = ds.lost.sel(power=power)
             powers.plot(ds.stored, lost, color=CATEGORIES[j], ls="none", marker=MARKERS[j], ms=3, label=name)
             if power != "exp":
-                powers.plot(line, formula(str(power), line), color=FAINT, lw=0.8, zorder=1)
+                powers.plot(line, formula(str(power), line), color=FAINT, lw=0.8, zorder=1, label="normal noise" if j == 1 else None)
         powers.set(
             xscale="log", yscale="log", xlabel=f"stored patterns N, d = {SIGNS}", ylabel="wrong signs after one update", ylim=(1e-4, 1)
         )
@@ -117,7 +119,7 @@ def draw(ds: xr.Dataset) -> Figure:
             softmax.plot(ds.N, ds.left.sel(d=d), **look, ls=DASHES[0], label=f"d = {d}")
             softmax.plot(ds.N, ds.bound.sel(d=d), **look, ls=(0, (1, 1.5)), lw=0.8)
         softmax.plot([], [], color=FAINT, ls=(0, (1, 1.5)), lw=0.8, label="bound")
-        softmax.set(xscale="log", yscale="log", xlabel="stored patterns N", ylabel="left by one update, over length", ylim=(1e-6, 1e4))
+        softmax.set(xscale="log", yscale="log", xlabel="stored patterns N", ylabel="error of one update / length", ylim=(1e-6, 1e4))
         softmax.legend(loc="upper left")
         few_log_ticks(powers, softmax)
         letter_panels(loads, powers, softmax)

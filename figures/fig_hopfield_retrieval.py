@@ -119,7 +119,7 @@ def draw(ds: xr.Dataset) -> Figure:
         ways.legend(loc="center", bbox_to_anchor=(0.5, 0.52))
         distances.plot(ds.time, ds.of_flow, color=CATEGORIES[0], label="flow, against t")
         distances.plot(ds.step, ds.of_updates, color=CATEGORIES[1], marker="o", ms=3, label="updates, against their number")
-        distances.plot(ds.time, ds.of_flow[0] * np.exp(-ds.time), color=FAINT, lw=0.8, ls=(0, (1, 1.5)), label="exp(-t)")
+        distances.plot(ds.time, ds.of_flow[0] * np.exp(-ds.time), color=FAINT, lw=0.8, ls=(0, (1, 1.5)), label="exp(−t)")
         distances.set(yscale="log", xlabel="t, or updates", ylabel="distance from the fixed point", ylim=(1e-15, 1e3))
         distances.legend(loc="upper right")
         few_log_ticks(distances)

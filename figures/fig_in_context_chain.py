@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 import odesim
 from odesim.plot.figures import THEORY, Feature
@@ -20,6 +21,7 @@ CHAINS = ((0.1, 0.1), (0.5, 0.8))
 STARTS = [(w, e) for w in (-1.7, -1.3, -0.9, -0.6, -0.3, 0.1, 0.4, 0.9) for e in (0.15, 0.5, 0.9)]
 TIMES = np.append(0, np.geomspace(0.05, 2000, 80))
 SADDLE, TURN = -(1 + np.log(2)) / 2, -(0.5**0.5)
+STUCK = "#c1272d"
 
 
 def coin(x: float) -> float:
@@ -67,7 +69,7 @@ def at_bigram(ds: xr.Dataset) -> np.ndarray:
 
 def draw(ds: xr.Dataset) -> Figure:
     """A panel for each chain; it computes levels and curves."""
-    with picture("Small weights find the bigram where p + q < 1", 64.0, width=165.0) as figure:
+    with picture("Small weights find the bigram where p + q < 1", 68.0, width=165.0) as figure:
         panels = figure.subplots(1, 2)
         w, e = np.meshgrid(np.linspace(-2, 1.5, 281), np.linspace(0, 2, 121))  # w = 0 is no point of it
         w = w + 1e-9
@@ -76,13 +78,17 @@ def draw(ds: xr.Dataset) -> Figure:
             axes.contour(w, e, energy(w, e), levels=np.arange(-3, 4.1, 0.5), colors=FAINT, linewidths=0.5, linestyles="solid")
             axes.contour(w, e, e**2 * (1 + 2 * w * np.abs(w)), levels=[float(ds.s[k])], colors=[INK], linewidths=0.9, linestyles="dashed")
             bad = (-2, TURN) if ds.s[k] > 0 else (TURN, 1.5)
-            axes.plot(bad, (0, 0), color="#c1272d", lw=3, solid_capstyle="butt", clip_on=False, zorder=3)
+            axes.plot(bad, (0, 0), color=STUCK, lw=3, solid_capstyle="butt", clip_on=False, zorder=3)
             for run in range(ds.sizes["run"]):
                 color = CATEGORIES[0] if learned[k, run] else CATEGORIES[1]
                 axes.plot(ds.w[k, run], ds.e[k, run], color=color, lw=0.9)
                 axes.plot(ds.w[k, run, 0], ds.e[k, run, 0], ".", color=color, ms=3)
             axes.set(xlabel="attention w", ylabel="embedding e", xlim=(-2, 1.5), ylim=(0, 2), title=str(ds.chain.values[k]))
             few_ticks(axes)
+        handles = [Line2D([], [], color=CATEGORIES[0], marker=".", ms=3, lw=0.9, label="to the bigram")]
+        handles += [Line2D([], [], color=CATEGORIES[1], marker=".", ms=3, lw=0.9, label="to the unigram")]
+        handles += [Line2D([], [], color=INK, lw=0.9, ls="--", label="the bigram"), Line2D([], [], color=STUCK, lw=3, label="local minima")]
+        figure.legend(handles=[*handles, Line2D([], [], color=FAINT, lw=0.5, label="one energy")], loc="outside lower center", ncols=5)
         letter_panels(*panels)
     return figure
 

@@ -63,13 +63,14 @@ def draw(ds: xr.Dataset) -> Figure:
             seen = ds.others[n] > 0
             others.plot(ds.time[seen], ds.others[n][seen], **look)
             limit = (3 * A * points * dots) ** (1 / 3)
-            sharp.plot(dots, limit, "o", color=INK, ms=1.2)
+            sharp.plot(dots, limit, "o", color=INK, ms=1.2, label=None if n else "late law")
             loss.plot(dots, A * points / limit, "o", color=INK, ms=1.2)
         loss.plot(t, ds.circle[1:], color=FAINT, lw=0.8, label="2 on a circle")
         loss.set(xscale="log", yscale="log", xlabel="t", ylabel="loss", xlim=(1, 1e5), ylim=(6e-3, 3))
         sharp.set(xscale="log", yscale="log", xlabel="t", ylabel="ξ", xlim=(1, 1e5))
-        others.set(xscale="log", yscale="log", xlabel="t", ylabel="others can win", xlim=(1, 1e5), ylim=(3e-4, 1.5))
+        others.set(xscale="log", yscale="log", xlabel="t", ylabel="share where others can win", xlim=(1, 1e5), ylim=(3e-4, 1.5))
         loss.legend(loc="upper right", ncols=2)
+        sharp.legend(handles=sharp.lines[1:2], loc="upper left")
         few_log_ticks(loss, sharp, others)
         letter_panels(loss, sharp, others)
     return figure

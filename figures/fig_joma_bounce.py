@@ -67,7 +67,7 @@ def draw(ds: xr.Dataset) -> Figure:
         (linear, bent), (entropies, phase) = figure.subplots(2, 2)
         labels = []
         for axes, x, v, names in (
-            (linear, ds.t / T_STAR, ds.v_linear, [f"Δ = {d:g}" for d in DELTA]),
+            (linear, ds.t / T_STAR, ds.v_linear, [f"Δ = {d:g}".replace("-", "−") for d in DELTA]),
             (bent, ds.late, ds.v_nonlinear, [f"μ = {m:g}" for m in MU]),
         ):
             for color, column in zip(ordered_colors(5), v.values.T, strict=True):
@@ -84,7 +84,7 @@ def draw(ds: xr.Dataset) -> Figure:
         image = phase.pcolormesh(ds.mu_0, ds.mu_1, shown, norm=LogNorm(1e-5, 0.3), cmap=SEQUENTIAL, rasterized=True)
         phase.plot(ds.m, ds.m / 2, "o", ms=3, color=INK, mfc="none", mec="white")
         phase.set(xlabel="$μ_0$", ylabel="$μ_1$", title="depth of the dip")
-        figure.colorbar(image, ax=phase, label="end less least entropy", extend="both")
+        figure.colorbar(image, ax=phase, label="end − least entropy", extend="both")
         few_ticks(linear, bent, entropies, phase)
         letter_panels(linear, bent, entropies, phase)
         figure.suptitle("One winner, or all in order")

@@ -16,7 +16,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from odesim.plot.figures import PUBLISHED, THEORY, Feature
-from odesim.plot.style import CATEGORIES, DASHES, FAINT, MARKERS, few_ticks, letter_panels, ordered_colors, picture
+from odesim.plot.style import CATEGORIES, DASHES, FAINT, MARKERS, few_ticks, letter_panels, ordered_colors, picture, power_text
 
 QUESTION = "why sparse attention?"
 FOLDER = Path(__file__).parent
@@ -51,7 +51,7 @@ def draw(ds: xr.Dataset) -> Figure:
     with picture("Five layers on text: entropy of attention by learning rate", 100.0, width=150.0) as figure:
         mean, layers, rise, loss = figure.subplots(2, 2).flat
         for j, rate in enumerate(ds.rate.values):
-            mean.plot(ds.iteration, ds.mean_entropy[j], color=CATEGORIES[j], ls=DASHES[j % 4], label=f"rate {rate:g}")
+            mean.plot(ds.iteration, ds.mean_entropy[j], color=CATEGORIES[j], ls=DASHES[j % 4], label=f"rate {power_text(rate)}")
         for axes in (mean, layers):
             axes.axhline(ds.uniform, color=FAINT, lw=0.6, ls=(0, (1, 1.5)))
             axes.set(xlabel="step", ylabel="entropy of attention", ylim=(0, 3.8), xlim=(0, ds.iteration.values[-1]))
@@ -60,7 +60,7 @@ def draw(ds: xr.Dataset) -> Figure:
         for k, color in enumerate(colors):
             layers.plot(ds.iteration, ds.entropy.sel(rate=SHOWN)[k], color=color, label=f"layer {k}")
             rise.plot(ds.rate, ds.rise[k], color=color, marker=MARKERS[k], label=f"layer {k}")
-        layers.set_title(f"rate {SHOWN:g}")
+        layers.set_title(f"rate {power_text(SHOWN)}")
         layers.legend(loc="upper right", ncols=2)
         rise.set(xscale="log", xlabel="learning rate", ylabel="rise above its lowest")
         rise.legend(loc="upper left")

@@ -96,11 +96,19 @@ def draw(ds: xr.Dataset) -> Figure:
         at = np.arange(ds.sizes["race"]) / (ds.sizes["race"] - 1)
         races.plot(at, ds["product"], color=CATEGORIES[1], label="product")
         races.plot(at, ds["mean"], color=CATEGORIES[0], label="logarithmic mean")
-        races.set(xlabel="part of the starts", ylabel="largest over the winner's", title="who wins, M = 23", ylim=(0.97, 1.4), xlim=(0, 1))
+        races.set(
+            xlabel="share of the starts, in order",
+            ylabel="largest at the start / winner's",
+            title="who wins, M = 23",
+            ylim=(0.97, 1.4),
+            xlim=(0, 1),
+        )
         races.legend(loc="upper left")
         for M, color, mark in zip(ds.M.values, CATEGORIES, "os", strict=False):
             shares.plot(ds.share, ds.kept.sel(M=M), f"-{mark}", color=color, ms=3, label=f"M = {M}")
-        shares.set(xlabel="share of the pairs", ylabel="waves that stay", title="too few pairs: memorised", ylim=(-0.04, 1.04))
+        shares.set(
+            xlabel="share of the pairs in the data", ylabel="share of waves that stay", title="too few pairs: memorised", ylim=(-0.04, 1.04)
+        )
         shares.legend(loc="upper left")
         few_ticks(powers, energies, races, shares)
         letter_panels(powers, energies, races, shares)

@@ -69,9 +69,9 @@ def draw(ds: xr.Dataset) -> Figure:
     """Four panels; it computes only the law of the area."""
     with picture("Steps of stochastic equations", 104.0, width=140.0) as figure:
         (paths, means), (balance, density) = figure.subplots(2, 2)
-        for k, label in enumerate(("x' ~ x, Euler", "x' ~ x, Milstein", "area, Euler", "x' ~ x, SRIW1")):
+        for k, label in enumerate(("geometric, Euler", "geometric, Milstein", "area, Euler", "geometric, SRIW1")):
             paths.plot(ds.step, ds.error[k], "o^sv"[k] + "-", color=CATEGORIES[k], ms=3, lw=0.8, label=label)
-        paths.plot(ds.step, np.sqrt(ds.step / 4), color=INK, ls="--", lw=0.7, label="(t h/4)^½")
+        paths.plot(ds.step, np.sqrt(ds.step / 4), color=INK, ls="--", lw=0.7, label=r"$\sqrt{h / 4}$")
         paths.set(xscale="log", yscale="log", xlabel="step h", ylabel="error of a path", title="paths", ylim=(3e-5, 3))
         paths.legend(loc="lower right")
         for k, method in enumerate(ds.rule.values):
@@ -82,7 +82,7 @@ def draw(ds: xr.Dataset) -> Figure:
             balance.plot(ds.time, row, color=CATEGORIES[0], lw=0.7)
             balance.plot(ds.time, law, color=INK, ls="--", lw=0.5)
         balance.plot(ds.time, ds.kept, color=CATEGORIES[1], label="Stratonovich")
-        balance.plot([], [], color=CATEGORIES[0], lw=0.7, label="Ito")
+        balance.plot([], [], color=CATEGORIES[0], lw=0.7, label="Itô")
         balance.plot([], [], color=INK, ls="--", lw=0.5, label="law")
         balance.set(xlabel="t", ylabel="a² − b²", title="noise balances layers", xlim=(0, 10), ylim=(1.118, 1.195))
         balance.legend(loc="lower left")

@@ -21,6 +21,7 @@ from odesim.plot.style import CATEGORIES, FAINT, INK, few_log_ticks, few_ticks, 
 
 QUESTION = "what is learned first?"
 
+TITLES = {"sgd": "SGD", "sign": "signs", "adam": "Adam", "muon": "Muon"}
 TRAINED = {"sgd": (5.0, 1500), "sign": (2e-3, 600), "adam": (5e-3, 600), "muon": (1e-2, 600)}
 """optimizer -> learning rate, updates."""
 SAVED = 121
@@ -71,13 +72,14 @@ def draw(ds: xr.Dataset) -> Figure:
         )
         polynomial.legend(loc="lower right")
         for k, color in enumerate(CATEGORIES[:3]):
-            modes.plot(ds.t, ds.two_layers[k], color=FAINT, lw=0.8)
-            modes.plot(ds.t, ds.polar[k], color=INK, lw=0.8, ls=(0, (1, 1.5)))
-            modes.plot(ds.t, ds.muon[k], color=color)
-        modes.set(xlabel="t (steps × learning rate)", ylabel="singular value of W", title="one rate for all", xlim=(0, 5), ylim=(0, 3.3))
+            modes.plot(ds.t, ds.two_layers[k], color=FAINT, lw=0.8, label=None if k else "two layers, gradient flow")
+            modes.plot(ds.t, ds.polar[k], color=INK, lw=0.8, ls=(0, (1, 1.5)), label=None if k else "polar factor")
+            modes.plot(ds.t, ds.muon[k], color=color, label=None if k else "Muon")
+        modes.set(xlabel="t (steps × learning rate)", ylabel="singular value of W", title="one rate for all", xlim=(0, 5), ylim=(0, 4.7))
+        modes.legend(loc="upper left")
         for name, color in zip(ds.optimizer.values, CATEGORIES, strict=False):
-            losses.plot(ds.step.sel(optimizer=name), ds.loss.sel(optimizer=name), color=color, label=str(name))
-            shares.plot(ds.neuron, ds.share.sel(optimizer=name), color=color, label=str(name))
+            losses.plot(ds.step.sel(optimizer=name), ds.loss.sel(optimizer=name), color=color, label=TITLES[str(name)])
+            shares.plot(ds.neuron, ds.share.sel(optimizer=name), color=color)
         losses.set(xlabel="step", ylabel="loss", title="learning to add mod 23", yscale="log", xlim=(0, 800), ylim=(1e-5, 9))
         losses.legend(loc="upper right")
         shares.set(

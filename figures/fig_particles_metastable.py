@@ -71,18 +71,18 @@ def draw(ds: xr.Dataset) -> Figure:
             life = ds.life.sel(r=r)
             lives.plot(ds.beta, life, color=CATEGORIES[j], marker=MARKERS[j], ms=3, label=f"r = {r:g}")
             slope = float(life[-1]) * np.exp((ds.beta - ds.beta[-1]) * (1 - r))
-            lives.plot(ds.beta[4:], slope[4:] * 1.5, color=FAINT, lw=0.8, ls=(0, (1, 1.5)), label=None if j else "exp(β (1 - r))")
+            lives.plot(ds.beta[4:], slope[4:] * 1.5, color=FAINT, lw=0.8, ls=(0, (1, 1.5)), label=None if j else "exp(β(1 − r))")
         lives.set(yscale="log", xlabel="β", ylabel=f"time to r = {MERGED:g}")
         lives.legend(loc="upper left")
         for j, beta in enumerate(ds.beta_wave.values):
             look = {"color": CATEGORIES[j], "label": f"β = {beta:g}"}
-            waves.plot(ds.k, theory(float(beta), ds.k.values), ls=DASHES[j], color=FAINT, lw=0.8, zorder=1)
+            waves.plot(ds.k, theory(float(beta), ds.k.values), ls=DASHES[j], color=FAINT, lw=0.8, zorder=1, label=None if j else "theory")
             waves.plot(ds.k, ds.rate.sel(beta_wave=beta), ls="none", marker=MARKERS[j], ms=3.5, **look)
         waves.set(xlabel="crests k", ylabel="rate of growth", ylim=(0, 0.95))
         waves.set_xticks(ds.k.values)
         waves.legend(loc="upper left", ncol=2)
         angles.plot(ds.t, ds.theta, color=CATEGORIES[0], lw=0.5)
-        angles.set(xlabel="t", ylabel="angle, β = 0", xlim=(0, ds.t[-1]))
+        angles.set(xlabel="t", ylabel="angle", title="β = 0", xlim=(0, ds.t[-1]))
         few_log_ticks(lives)
         letter_panels(lives, waves, angles)
     return figure

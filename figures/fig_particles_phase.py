@@ -102,7 +102,7 @@ def draw_map(axes: Axes, share: xr.DataArray, curve: xr.DataArray) -> object:
     """Shares (t, beta) as a map, with the curve on it."""
     t, beta = (share[name] for name in share.dims)
     mesh = axes.pcolormesh(t, beta, share.T, cmap="viridis", vmin=0, vmax=1, shading="nearest", rasterized=True)
-    axes.plot(curve, beta, color="white", lw=1.8)
+    axes.plot(curve, beta, color="white", lw=1.8, label="equal products")
     axes.plot(curve, beta, color=INK, lw=0.8, ls=(0, (4, 1.5)))
     axes.set(xlim=(0, float(t[-1])), ylim=(float(beta[0]), float(beta[-1])))
     return mesh
@@ -120,8 +120,9 @@ def draw(ds: xr.Dataset) -> Figure:
             upper[k].set(title=f"d = {d}")
             lower[k].set(xlabel="t")
         upper[0].set_ylabel("β")
-        lower[0].set_ylabel("β, not normalised")
-        figure.colorbar(mesh, ax=[*upper, *lower], label="merged pairs", fraction=0.05, pad=0.02)
+        lower[0].set_ylabel("β, without normalisation")
+        figure.colorbar(mesh, ax=[*upper, *lower], label="share of merged pairs", fraction=0.05, pad=0.02)
+        lower[0].legend(loc="lower right", labelcolor="white")
         letter_panels(*upper, *lower)
     return figure
 

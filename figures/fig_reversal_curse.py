@@ -141,8 +141,8 @@ def draw(ds: xr.Dataset) -> Figure:
             wrong.plot(ds.step, ds.bound.sel(c=c), color=INK, lw=0.7, ls=DASHES[j + 1])
             end = float(ds.bound.sel(c=c)[-1])
             wrong.annotate(f"c = {c:.3g}", (ds.step[-1], end), (2, 0), textcoords="offset points", fontsize=SMALL, va="center")
-        wrong.plot(ds.step[40:], 1 / (ds.step[40:] * np.log(1e4)), color=FAINT, lw=0.6, ls=(0, (1, 1.5)))
-        wrong.set(xscale="log", yscale="log", xlabel="$t / t_1$, $t_1 = N$ ln M / $η_Y$", ylabel="1 − p of a trained pair", ylim=(5e-4, 9))
+        wrong.plot(ds.step[40:], 1 / (ds.step[40:] * np.log(1e4)), color=FAINT, lw=0.6, ls=(0, (1, 1.5)), label="late law")
+        wrong.set(xscale="log", yscale="log", xlabel=r"$t / t_1$, $t_1 = N\,\ln M / η_Y$", ylabel="1 − p of a trained pair", ylim=(5e-4, 9))
         wrong.legend(loc="lower left")
         for j, (name, label) in enumerate(SHOWN):
             chain.plot(ds.late, ds[name], color=CATEGORIES[j], ls=DASHES[j], label=label)

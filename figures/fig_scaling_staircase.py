@@ -17,7 +17,7 @@ from matplotlib.lines import Line2D
 import odesim
 from odesim.models.scaling._saddles import saddles
 from odesim.plot.figures import THEORY, Feature
-from odesim.plot.style import CATEGORIES, DASHES, FAINT, INK, few_ticks, letter_panels, picture
+from odesim.plot.style import CATEGORIES, DASHES, FAINT, INK, few_ticks, letter_panels, picture, power_text
 
 QUESTION = "why plateaus?"
 PROBLEMS = (
@@ -90,7 +90,7 @@ def draw(ds: xr.Dataset) -> Figure:
             axes.set(xlabel="t / ln(1/α)", ylabel="β", title=title, xlim=(0, end))
         first.legend([Line2D([], [], color=CATEGORIES[i]) for i in range(3)], ["β₁", "β₂", "β₃"], loc="center right")
         for k, alpha in enumerate(ds.alpha.values):
-            loss.plot(ds.time, ds.loss[k], color=CATEGORIES[0], ls=DASHES[k], lw=0.9, label=f"α = {alpha:.0e}".replace("e-0", "e-"))
+            loss.plot(ds.time, ds.loss[k], color=CATEGORIES[0], ls=DASHES[k], lw=0.9, label=f"α = {power_text(alpha)}")
         for level in ds.level.values:
             loss.axhline(level, color=FAINT, lw=0.4, ls=(0, (1, 1.5)), zorder=0)
         loss.set(xlabel="t / ln(1/α)", ylabel="loss", title="steps of a", xlim=(0, 8))

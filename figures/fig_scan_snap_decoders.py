@@ -99,7 +99,7 @@ def draw(ds: xr.Dataset) -> Figure:
         factor.legend(loc="upper left")
         error.plot(ds.rate, ds.error, "o-", color=CATEGORIES[0])
         error.plot(ds.rate, ds.rate, color=FAINT, lw=0.6, ls=(0, (1, 1.5)))
-        error.set(xscale="log", yscale="log", xlabel="$η_Z / η_Y$", ylabel="1 − decorrelated / theory, winner")
+        error.set(xscale="log", yscale="log", xlabel="$η_Z / η_Y$", ylabel="relative error of the winner's z")
         few_ticks(logit)
         few_log_ticks(factor, error)
         letter_panels(logit, factor, error)

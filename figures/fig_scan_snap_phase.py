@@ -74,7 +74,9 @@ def draw(ds: xr.Dataset) -> Figure:
         mesh = phase.pcolormesh(
             ds.nu, ds.M, ds.time.where(np.isfinite(ds.time)), norm=LogNorm(3, END), cmap="viridis", shading="nearest", rasterized=True
         )
-        phase.plot(ds.border, ds.M, color="white", lw=0.9, ls=(0, (4, 2)))
+        phase.plot(ds.border, ds.M, color="white", lw=0.9, ls=(0, (4, 2)), label="margin = ln M")
+        phase.text(17, 60, "frozen", ha="center")
+        phase.legend(loc="upper left", labelcolor="white")
         phase.set(xscale="log", yscale="log", xlabel="$η_Y / η_Z$", ylabel="tokens M", xlim=(0.3, 30), ylim=(34, 1e6))
         figure.colorbar(mesh, ax=phase, label="time of the snap, $η_Y t$")
         for color, M in zip(ordered_colors(ds.sizes["line"]), ds.line.values, strict=True):

@@ -50,8 +50,9 @@ def draw(ds: xr.Dataset) -> Figure:
             few_ticks(axes)
         for axes, level in zip(panels, (float(even(LENGTH)[0]), most(even(LENGTH))), strict=False):
             axes.axhline(level, color=FAINT, lw=1.4, ls=(0, (1, 1)), zorder=5, label="even attention")
+        panels[1].plot([], [], color=FAINT, lw=0.5, label="upper layers")
         panels[0].set_ylim(0, 0.16)
-        panels[1].set_ylim(0, 0.9)
+        panels[1].set_ylim(0, 1)
         panels[2].set_ylim(0, 1)
         panels[1].legend(loc="upper right")
         letter_panels(*panels)

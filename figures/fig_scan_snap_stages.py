@@ -74,7 +74,7 @@ def draw(ds: xr.Dataset) -> Figure:
             axes.set(xlabel="token: common | distinct", title=name, xlim=(-0.7, 29.7), ylim=(4e-3, 1))
             axes.set_yscale("log", nonpositive="mask")
             few_ticks(axes, x=3)
-        row[0].set_ylabel("P exp(z)")
+        row[0].set_ylabel("weight $P e^z$")
         row[0].legend(loc="lower left", handlelength=1.0)  # left of the line of the distinct tokens
         letter_panels(*row)
     return figure

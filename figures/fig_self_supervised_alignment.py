@@ -57,8 +57,8 @@ def draw(ds: xr.Dataset) -> Figure:
     """Three panels in a row; it computes nothing."""
     with picture("Predictor and stop-gradient keep the representation", 56.0, width=160.0) as figure:
         left, middle, right = figure.subplots(1, 3)
-        left.plot(ds.time, ds.asymmetry, color=CATEGORIES[0], label="|Wp − Wpᵀ|")
-        left.plot(ds.time, ds.commutator, color=CATEGORIES[1], label="|F Wp − Wp F|")
+        left.plot(ds.time, ds.asymmetry, color=CATEGORIES[0], label=r"$|W_p - W_p^\top|$")
+        left.plot(ds.time, ds.commutator, color=CATEGORIES[1], label="$|F W_p - W_p F|$")
         left.set(yscale="log", xlabel="t", ylabel="norm", title="random matrices", xlim=(0, 60), ylim=(1e-15, 2))
         left.legend(loc="upper right")
         for s0, color in zip(ds.mode.values, ordered_colors(len(ds.mode)), strict=True):

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 import odesim
 from odesim.plot.figures import THEORY, Feature
-from odesim.plot.style import CATEGORIES, DASHES, FAINT, few_log_ticks, few_ticks, letter_panels, picture
+from odesim.plot.style import CATEGORIES, DASHES, FAINT, SMALL, few_log_ticks, few_ticks, letter_panels, picture
 
 QUESTION = "what is learned first?"
 RATES = np.geomspace(0.01, 100, 41)
@@ -49,7 +49,8 @@ def draw(ds: xr.Dataset) -> Figure:
         losses.legend(loc="upper right")
         total_loss.plot(ds.eta, ds.total, color=CATEGORIES[0])
         total_loss.axhline(float(ds.even), color=FAINT, lw=0.6, ls=(0, (1, 1.5)))
-        total_loss.set(xscale="log", xlabel="rate of the mixture η", ylabel="sum of losses at t = 5", title="even shares: dotted")
+        total_loss.text(RATES[-1], float(ds.even), "even shares", fontsize=SMALL, ha="right", va="top")
+        total_loss.set(xscale="log", xlabel="rate of the mixture η", ylabel="sum of losses at t = 5")
         few_ticks(share, losses, total_loss)
         few_log_ticks(total_loss)
         letter_panels(share, losses, total_loss)

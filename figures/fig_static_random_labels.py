@@ -6,6 +6,7 @@ points of 32 dimensions in 10 classes, 10 seeds: accuracy on new points against 
 """
 
 import csv
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -46,7 +47,7 @@ def draw(ds: xr.Dataset) -> Figure:
             row = np.arange(ds.sizes["network"]) + 0.17 * (n - 2)  # one below the other: on one line they hide each other
             published.scatter(ds.published[:, n], row, s=9, color=CATEGORIES[n], marker=MARKERS[n], label=label)
         published.axvline(10, color=FAINT, lw=0.8, ls=(0, (1, 1.5)), label="guessing")
-        published.set_yticks(range(ds.sizes["network"]), [str(name) for name in ds.network.values])
+        published.set_yticks(range(ds.sizes["network"]), [re.sub(r"(\d)x(\d)", r"\1 × \2", str(name)) for name in ds.network.values])
         published.set(xlabel="accuracy on new images in %", title="published", xlim=(0, 100), ylim=(4.6, -2.6))
         published.legend(loc="upper right", ncols=2)
         for n, name in enumerate(ds.labels.values):

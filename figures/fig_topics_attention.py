@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogFormatterMathtext
 
 import odesim
 from odesim.models.topics._population import Population
@@ -61,7 +62,7 @@ def draw(ds: xr.Dataset) -> Figure:
             filled = axes.contourf(ds.alpha, ds.beta, above, levels=LEVELS, norm=LogNorm(), cmap=SEQUENTIAL)
             axes.set(xlabel="α: other words of the topic", ylabel="β: the word itself", title=title)
             figure.colorbar(
-                filled, ax=axes, ticks=[1e-5, 1e-4, 1e-3, 1e-2, 1e-1], format="%.0e", label="loss above the least"
+                filled, ax=axes, ticks=[1e-5, 1e-4, 1e-3, 1e-2, 1e-1], format=LogFormatterMathtext(), label="loss above the least"
             ).ax.tick_params(labelsize=SMALL)
         place = OPTIMA[1]
         diagonal.plot(place[0], place[1], "x", ms=4, color="white")

@@ -59,7 +59,7 @@ def draw(ds: xr.Dataset) -> Figure:
         left.set(xscale="log", yscale="log", xlabel="t", ylabel="norm", ylim=(5e-3, 30))
         left.legend(loc="upper left")
         right.plot(ds.t[1:], ds.loss[1:], color=CATEGORIES[0])
-        for value, name in ((0.95, ".9500"), (0.9459, ".9459")):
+        for value, name in ((0.95, "0.9500"), (0.9459, "0.9459")):
             right.axhline(value, color=FAINT, lw=0.6, ls=(0, (1, 1.5)))
             right.text(0.02, value, name, transform=right.get_yaxis_transform(), fontsize=SMALL, va="bottom" if value == 0.95 else "top")
         right.set(xscale="log", xlabel="t", ylabel="loss", ylim=(0.942, 1.002))

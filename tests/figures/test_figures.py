@@ -29,6 +29,7 @@ from odesim.plot.figures import (
 )
 from odesim.plot.style import FAINT, INK
 from tests.support.matrix import slow_but
+from tests.support.notation import ASCII, NUMBER
 from tests.support.texts import clashes, drawn_texts
 
 NAMES = list_figures()
@@ -99,6 +100,13 @@ def test_files(done: FigureRun) -> None:
 def test_legible(figure: Figure) -> None:
     """No word on another, none over the edge."""
     assert clashes(figure, drawn_texts(figure)) == []
+
+
+@pytest.mark.first(1)
+def test_no_ascii_mathematics_is_drawn(figure: Figure) -> None:
+    """A minus is one, powers stand high, a number has its 0."""
+    words = [re.sub(r"\$[^$]+\$", "", text) for text, _ in drawn_texts(figure)]
+    assert [text for text in words if ASCII.search(text) or NUMBER.search(text)] == []
 
 
 @pytest.mark.first(1)

@@ -1,4 +1,4 @@
-"""Mathematics as terminals show it, which no page does."""
+"""Mathematics as terminals show it, which no page and no picture does."""
 
 import re
 
@@ -7,3 +7,6 @@ GREEK = (
     "|Gamma|Delta|Theta|Lambda|Sigma|Phi|Psi|Omega"
 )
 ASCII = re.compile(rf"(?<![\w.])(?:[dD]?(?:{GREEK})|[A-Za-z]bar|(?:sum|prod)_\w+|[A-Za-z]_\w+)(?![\w]|\.\w)|\^|[<>!]=")
+
+NUMBER = re.compile(r"(?<![\w.])\.\d|\d[eE][+-]?\d|(?<![\w\])}-])-(?=[\d.])|(?<=\s)-(?=\s)|(?<![\w.])\d+x\d")
+"""A number without its 0, a power of ten, a minus, a product."""
