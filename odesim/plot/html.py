@@ -1,15 +1,12 @@
 """Any picture of odesim as a page of html: the artists of a matplotlib Figure as traces of plotly, in the same places.
 
-One can zoom, read values off and turn lines with a name, and events, on and off in the legend. A new kind of picture needs nothing here,
-as long as it is made of lines, areas, meshes, points, bars and words. Letters have their size in pixels; panels are as wide as the window
-allows, and on a phone one below the other.
+One can zoom, read values off, and turn on and off what a legend of the picture names; curves with names at their ends need no other.
+A new kind of picture needs nothing here, as long as it is made of lines, areas, meshes, points, bars and words. Letters have their size in
+pixels; panels are as wide as the window allows, and on a phone one below the other.
 """
 
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from html import escape
 from itertools import pairwise
 from typing import Any
 
@@ -29,20 +26,15 @@ from matplotlib.spines import Spine
 from matplotlib.table import Table
 from matplotlib.text import Annotation, Text
 from matplotlib.ticker import AutoLocator, LogLocator, MaxNLocator
-from matplotlib.transforms import Bbox, IdentityTransform
+from matplotlib.transforms import IdentityTransform
 
 from odesim.base.arrays import Array
 from odesim.base.errors import ParamError
+from odesim.plot.formulas import words_of
 from odesim.plot.labels import balanced, without_power
+from odesim.plot.places import ENTRY_TYPE, LEGEND, PIXELS, STRETCH, arrangement, blocks_of
 from odesim.plot.style import project_style, root_figure
 
-PIXELS = 150.0  # of an inch: letters of 7 points have some 15
-STRETCH, PHONE = 1.4, 360  # of panels where there is room for them; pixels of the narrowest window that has all
-LEGEND, BAR = 210, 30  # pixels beside the picture, and above it, where plotly has its buttons
-LETTER, LINE = 0.55, 1.3  # width and height of a letter, of its size
-SAMPLE, ENTRY_TYPE, ENTRY = 45, 11, 26  # pixels of the sample, the letters and the height of an entry of a legend
-TICKS, BETWEEN = 24, 14  # pixels below a panel and between two, one below the other
-LAST = 10**6  # row of a panel without a place in a grid
 SCRIPT = """
 const page = document.getElementById('{plot_id}'), ways = page.layout.meta;
 let last = 0;
@@ -59,20 +51,7 @@ SHADES, CLEAR = 64, "rgba(0,0,0,0)"  # steps of a colour scale; no colour
 MARKERS = {"o": "circle", "s": "square", "^": "triangle-up", "v": "triangle-down", "D": "diamond", "x": "x", "+": "cross", "*": "star"}
 DASHES = {"-": "solid", "--": "dash", ":": "dot", "-.": "dashdot"}
 STEPS = {"steps-pre": "vh", "steps-post": "hv", "steps-mid": "hvh", "steps": "vh"}
-SIGNS = {
-    "times": "×",
-    "cdot": "·",
-    "leq": "≤",
-    "geq": "≥",
-    "infty": "∞",
-    "langle": "⟨",
-    "rangle": "⟩",
-    "partial": "∂",
-    "to": "→",
-    "pm": "±",
-}
 PAPER = {"xref": "paper", "yref": "paper"}
-MATH = re.compile(r"\\(?:mathrm|mathit|mathbf|text|operatorname)\s*\{([^{}]*)\}|\\([A-Za-z]+)\s?|\\(.)|([_^])(?:\{|(?=\\?\w|\*))|([{}])")
 
 
 def to_plotly(figure: Figure) -> Any:
@@ -97,7 +76,6 @@ def to_plotly(figure: Figure) -> Any:
             add_entries(page, legend)
         blocks, width = blocks_of(every), float(PIXELS * figure.get_figwidth())
     names = [trace["name"] for trace in page["data"] if trace["showlegend"]]
-    names = names if len(names) > 1 else []  # a single curve is named by its axis
     ways = [arrangement(page, heads, blocks, names, width, narrow=narrow) for narrow in (False, True)]
     page["layout"] |= {
         "margin": {"l": 0, "r": LEGEND * bool(names)},
@@ -119,118 +97,9 @@ def widest(figure: Figure) -> int:
     return round(STRETCH * PIXELS * figure.get_figwidth() + LEGEND)
 
 
-@dataclass(frozen=True)
-class Block:
-    """A panel with the Axes that go where it goes: its colour bar, insets, twins; boxes in pixels of the figure, from below.
-
-    numbers: of the Axes, its own first. boxes: of these. outer: with labels.
-    """
-
-    axes: Axes
-    numbers: list[int]
-    boxes: list[Bbox]
-    outer: Bbox
-
-    def ends(self, part: Bbox, panel: Bbox, dim: int) -> list[float]:
-        """Where the ends of a box go if the panel goes to another place: inside in proportion, outside as far from its edge."""
-        (low, high), (first, last) = panel.get_points()[:, dim], self.boxes[0].get_points()[:, dim]
-        x: Array = part.get_points()[:, dim]
-        inside = low + (x - first) * (high - low) / (last - first)
-        return [float(end) for end in np.select([x < first, x > last], [x + low - first, x + high - last], inside)]
-
-
-def blocks_of(every: list[Axes]) -> list[Block]:
-    """The Blocks of a figure in order of reading."""
-    scaled = [PIXELS / root_figure(axes).dpi for axes in every]
-    inner = [Bbox(k * axes.get_window_extent().get_points()) for k, axes in zip(scaled, every, strict=True)]
-    outer = [Bbox(k * (axes.get_tightbbox() or axes.get_window_extent()).get_points()) for k, axes in zip(scaled, every, strict=True)]
-    first: dict[int, list[int]] = {}
-    for k, (axes, box) in enumerate(zip(every, inner, strict=True)):
-        if axes.get_label() != "<colorbar>" and not any(apart(inner[m], box) == 0 for m in first):
-            first[k] = [k]
-    for k, box in enumerate(inner):
-        if k not in first:
-            first[min(first, key=lambda m: apart(inner[m], box))].append(k)
-    blocks = [Block(every[m], [k + 1 for k in p], [inner[k] for k in p], Bbox.union([outer[k] for k in p])) for m, p in first.items()]
-    return sorted(blocks, key=cell_of)
-
-
-def cell_of(block: Block) -> tuple[int, int]:
-    """(row, column) where a panel begins in the grid of its figure; of one without, after all others."""
-    spec = block.axes.get_subplotspec()
-    top = spec.get_topmost_subplotspec() if spec else None
-    return (top.rowspan.start, top.colspan.start) if top else (LAST, 0)
-
-
-def apart(one: Bbox, other: Bbox) -> float:
-    """How far two boxes are apart, 0 where they meet."""
-    (low, high), (first, last) = one.get_points(), other.get_points()
-    return float(np.maximum(0, np.maximum(low - last, first - high)).sum())
-
-
-def arrangement(page: Any, heads: list[Any], blocks: list[Block], names: list[str], width: float, *, narrow: bool) -> dict[str, Any]:
-    """What relayout takes: the places of Axes, words above them, the legend beside or below.
-
-    width: of the figure, in pixels. names: in the legend.
-    """
-    width, panels = (PHONE, stacked(blocks)) if narrow else (STRETCH * width, beside(blocks))
-    height = max((panel.y1 + block.outer.y1 - block.boxes[0].y1 for block, panel in zip(blocks, panels, strict=True)), default=1.0)
-    places: dict[str, Any] = {}
-    for block, panel in zip(blocks, panels, strict=True):
-        for number, part in zip(block.numbers, block.boxes, strict=True):
-            for dim, size in enumerate((width, height)):
-                places[f"{axis_name('xy'[dim], number)}.domain"] = np.clip(np.divide(block.ends(part, panel, dim), size), 0, 1).tolist()
-        x = axis_name("x", block.numbers[0])
-        places[f"{x}.showticklabels"] = page["layout"][x]["showticklabels"] or (narrow and bool(page["layout"][x]["ticks"]))
-    top, tops = float(BAR), list[float]()
-    for k, text in enumerate(heads):
-        size = float(text.get_fontsize()) * PIXELS / 72
-        lines = [balanced(line, int(width / (LETTER * size))) for line in (text.get_label() or text.get_text()).split("\n")]
-        places[f"annotations[{k}].text"] = words_of("\n".join(lines))
-        tops.append(top)
-        top += LINE * size * len("\n".join(lines).split("\n"))
-    top += BETWEEN
-    places |= {f"annotations[{k}].yshift": top - y for k, y in enumerate(tops)}
-    # plotly gives all entries of a legend that lies the width of the longest
-    rows = -(-len(names) // max(int(PHONE / (SAMPLE + LETTER * ENTRY_TYPE * max(map(len, names)))), 1)) if names and narrow else 0
-    below = (ENTRY * rows + BETWEEN) * bool(rows)
-    places |= {"margin.t": top, "margin.b": below, "height": height + top + below}
-    places |= {"margin.r": LEGEND * (bool(names) and not narrow), "legend.orientation": "h" if narrow else "v"}
-    return places | {"legend.x": 0.0 if narrow else 1.02, "legend.y": -BETWEEN / height if narrow else 1.0, "legend.yanchor": "top"}
-
-
-def axis_name(letter: str, number: int) -> str:
-    """The name of an axis in a layout."""
-    return f"{letter}axis{number if number > 1 else ''}"
-
-
-def beside(blocks: list[Block]) -> list[Bbox]:
-    """The boxes of panels as in the picture, larger."""
-    foot = min((block.outer.y0 for block in blocks), default=0.0)
-    return [Bbox(STRETCH * (block.boxes[0].get_points() - (0, foot))) for block in blocks]
-
-
-def stacked(blocks: list[Block]) -> list[Bbox]:
-    """The boxes of panels one below the other, in a window as wide as a phone; one whose axes have one unit keeps its form."""
-    boxes, y = [], 0.0
-    left = max((min(block.boxes[0].x0 - block.outer.x0, PHONE / 5) for block in blocks), default=0.0)
-    for block in reversed(blocks):
-        inner, outer = block.boxes[0], block.outer
-        low, high = max(left, inner.x0 - outer.x0), PHONE - max(outer.x1 - inner.x1, TICKS / 2)
-        y += max(inner.y0 - outer.y0, TICKS)
-        height = inner.height * ((high - low) / inner.width if block.axes.get_aspect() != "auto" else 1)
-        boxes.append(Bbox([[low, y], [high, y + height]]))
-        y += height + outer.y1 - inner.y1 + BETWEEN
-    return boxes[::-1]
-
-
 def add_trace(page: Any, kind: str, **words: Any) -> None:
-    """Adds a trace of this type of plotly; of a group the legend has the first."""
-    group = words.get("legendgroup")
-    words["showlegend"] = words.get("showlegend", False) and not any(
-        t["showlegend"] and t.get("legendgroup") == group for t in page["data"]
-    )
-    page["data"].append({"type": kind, **words})
+    """Adds a trace of this type of plotly, which the legend does not have unless the words say so."""
+    page["data"].append({"type": kind, "showlegend": False, **words})
 
 
 def with_insets(axes: Iterable[Any]) -> Iterator[Axes]:
@@ -355,7 +224,9 @@ def add_artist(page: Any, axes: Axes, artist: Artist, place: dict[str, str]) -> 
 
 
 def add_line(page: Any, axes: Axes, line: Line2D, place: dict[str, str]) -> None:
-    """A line with its markers."""
+    """A line with its markers; leaders to names beside a panel, which plotly would cut at its edge, are no traces."""
+    if line.get_transform() == axes.transAxes and not line.get_clip_on():
+        return add_segments(page, axes, line.get_xydata(), line, place)
     x, y = in_data(axes, np.column_stack([np.ma.filled(np.ma.asarray(v, float), np.nan) for v in line.get_data()]), line.get_transform())
     if not len(x):
         return
@@ -373,11 +244,11 @@ def line_style(line: Line2D) -> dict[str, Any]:
     }
     style["line"] |= {"dash": DASHES.get(str(line.get_linestyle()), "dash"), "shape": STEPS.get(line.get_drawstyle(), "linear")}
     if marked:
-        edge = {"color": rgba(line.get_markeredgecolor()) or CLEAR, "width": line.get_markeredgewidth() * PIXELS / 72}
+        edge = {"color": rgba(line.get_markeredgecolor(), line.get_alpha()) or CLEAR, "width": line.get_markeredgewidth() * PIXELS / 72}
         style["marker"] = {
             "symbol": marked,
             "size": line.get_markersize() * PIXELS / 72,
-            "color": rgba(line.get_markerfacecolor()) or "white",
+            "color": rgba(line.get_markerfacecolor(), line.get_alpha()) or "white",
         }
         style["marker"] |= {"line": edge}
     mode = "+".join(["lines"] * drawn + ["markers"] * bool(marked))
@@ -451,7 +322,6 @@ def add_text(page: Any, axes: Axes, text: Text, place: dict[str, str], shown: st
     words = words_of(text.get_text() if shown is None else shown)
     if not words.strip() or not text.get_visible():
         return
-    within = {"xref": f"{place['xaxis']} domain", "yref": f"{place['yaxis']} domain"}
     # a rotated text is placed by its box: plotly turns it around its middle
     box, panel = text.get_window_extent(), axes.get_window_extent()
     middle = (np.array([box.x0 + box.x1, box.y0 + box.y1]) / 2 - panel.min) / panel.size
@@ -460,7 +330,7 @@ def add_text(page: Any, axes: Axes, text: Text, place: dict[str, str], shown: st
     words_there = {
         "text": f"<b>{words}</b>" if text.get_fontweight() in ("bold", 700) else words,
         **dict(zip(("x", "y", "xshift", "yshift"), map(float, [*edge, *shift]), strict=True)),
-        **within,
+        **domains(place),
         "xanchor": "center",
         "yanchor": "middle",
         "showarrow": False,
@@ -471,15 +341,32 @@ def add_text(page: Any, axes: Axes, text: Text, place: dict[str, str], shown: st
     page["layout"]["annotations"].append(words_there)
     if isinstance(text, Annotation) and text.arrow_patch is not None and text.arrow_patch.get_visible():
         for outline in text.arrow_patch.get_path().to_polygons(closed_only=False):
-            for (x0, y0), (x1, y1) in pairwise(axes.transAxes.inverted().transform(outline)):
-                line = {"color": rgba(text.arrow_patch.get_edgecolor()), "width": 1}
-                page["layout"]["shapes"].append({"type": "line", "x0": x0, "y0": y0, "x1": x1, "y1": y1, **within, "line": line})
+            add_segments(page, axes, axes.transAxes.inverted().transform(outline), text.arrow_patch, place)
+
+
+def add_segments(page: Any, axes: Axes, points: Any, artist: Line2D | Patch, place: dict[str, str]) -> None:
+    """Segments between points (n, 2) in fractions of the panel; right of it they are as long as in the picture."""
+    color = rgba(artist.get_color() if isinstance(artist, Line2D) else artist.get_edgecolor(), artist.get_alpha())
+    style = {**domains(place), "type": "line", "line": {"color": color or CLEAR, "width": artist.get_linewidth() * PIXELS / 72}}
+    pixels = axes.get_window_extent().width / root_figure(axes).dpi * PIXELS
+    for (x0, y0), (x1, y1) in pairwise(np.asarray(points, float).tolist()):
+        ends = {"x0": x0, "x1": x1, "y0": y0, "y1": y1}
+        if min(x0, x1) >= 1:
+            ends |= {"xsizemode": "pixel", "xanchor": 1, "x0": (x0 - 1) * pixels, "x1": (x1 - 1) * pixels}
+        page["layout"]["shapes"].append({**style, **ends})
+
+
+def domains(place: dict[str, str]) -> dict[str, str]:
+    """What a layout calls the two sides of a panel."""
+    return {"xref": f"{place['xaxis']} domain", "yref": f"{place['yaxis']} domain"}
 
 
 def add_entries(page: Any, legend: Legend | None) -> None:
-    """The entries of a legend that are no lines of a panel; each turns on and off what has its words as a label."""
+    """The entries of a legend, each once; each turns on and off what has its words as a label."""
     for handle, text in zip(legend.legend_handles, legend.get_texts(), strict=True) if legend else ():
         label = str(handle.get_label() if handle else "") or text.get_text()  # the text may be broken into lines
+        if any(trace["showlegend"] and trace["legendgroup"] == label for trace in page["data"]):
+            continue
         style: dict[str, Any] = {"mode": "lines", "line": {"color": "black"}}
         if isinstance(handle, Line2D):
             style = line_style(handle)
@@ -489,24 +376,14 @@ def add_entries(page: Any, legend: Legend | None) -> None:
 
 
 def label_of(axes: Axes, artist: Artist) -> dict[str, Any]:
-    """The name of a trace, its group, which is turned on and off together, and whether the legend has it.
+    """The name of a trace, and its group, which an entry of a legend turns on and off together.
 
-    An artist whose label begins with _ is not in the legend, and belongs to the group of the label without it; a curve that its axis
-    names needs no entry.
+    An artist whose label begins with _ belongs to the group of the label without it; one without a label has the name of its panel.
     """
     label = str(artist.get_label() or "")
     group = "" if UNNAMED.fullmatch(label) else label.lstrip("_")
     panel = words_of(without_power(axes.yaxis) or axes.get_title(loc="center") or axes.get_title(loc="left"))
-    return {
-        "name": entry(group) or panel,
-        "showlegend": group == label not in ("", without_power(axes.yaxis), plain(panel)),
-        "legendgroup": group or None,
-    }
-
-
-def plain(words: str) -> str:
-    """Words of html as they are in a program: `e_g`."""
-    return re.sub("<[^>]*>", "", words.replace("<sub>", "_"))
+    return {"name": entry(group) or panel, "legendgroup": group or None}
 
 
 def entry(label: str) -> str:
@@ -525,53 +402,3 @@ def rgba(color: Any, alpha: float | None = None) -> str:
         return ""
     red, green, blue, opacity = to_rgba(color, alpha)
     return f"rgba({round(255 * red)},{round(255 * green)},{round(255 * blue)},{opacity:.3g})" if opacity else ""
-
-
-def words_of(text: str) -> str:
-    """A text of matplotlib with its formulas as html: `$v_l$` becomes v with an index."""
-    parts = re.split(r"(?<!\\)\$", text)
-    formulas = [to_html(part) if k % 2 else escape(part.replace(r"\$", "$"), quote=False) for k, part in enumerate(parts)]
-    return "".join(formulas).replace("\n", "<br>")
-
-
-def to_html(formula: str) -> str:
-    """A formula between dollars: letters are italic, indices and powers small, names of signs the signs."""
-    formula = formula.replace(r"\mathdefault", "")  # what matplotlib writes around numbers
-    out, open_marks, last = [""], list[str](), 0
-
-    def put(piece: str) -> None:
-        out.append(piece)
-        if open_marks and open_marks[-1].startswith("!"):  # an index of one letter
-            out.append(open_marks.pop()[1:])
-
-    for match in MATH.finditer(formula):
-        for letter in formula[last : match.start()]:
-            put(f"<i>{letter}</i>" if letter.isalpha() else escape(letter, quote=False))
-        upright, sign, other, script, brace = match.groups()
-        if upright is not None:
-            put(escape(upright))
-        elif sign:
-            put(sign_of(sign))
-        elif other:
-            put({",": "\u2009", ";": "\u2009", " ": " "}.get(other, escape(other)))
-        elif script:
-            tag = "sub" if script == "_" else "sup"
-            out.append(f"<{tag}>")
-            open_marks.append(f"</{tag}>" if match[0].endswith("{") else f"!</{tag}>")
-        elif brace == "{":
-            open_marks.append("")
-        elif open_marks:
-            out.append(open_marks.pop())
-        last = match.end()
-    for letter in formula[last:]:
-        put(f"<i>{letter}</i>" if letter.isalpha() else escape(letter, quote=False))
-    return "".join([*out, *(mark.removeprefix("!") for mark in reversed(open_marks))])
-
-
-def sign_of(name: str) -> str:
-    """The sign of a name in LaTeX: Greek letters, some others, else the name."""
-    size = "CAPITAL" if name[0].isupper() else "SMALL"
-    try:
-        return unicodedata.lookup(f"GREEK {size} LETTER {name.upper().replace('LAMBDA', 'LAMDA')}")
-    except KeyError:
-        return SIGNS.get(name, name)

@@ -327,7 +327,7 @@ def draw_quantity(
 def draw_lines(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis) -> tuple[list[str], list[float]]:
     """Draws a line for each component, from dark to light by index; returns their names and last values."""
     n, dots = quantity.count, len(time_axis.x) <= MARKED
-    colors: list[Any] = [CATEGORIES[0]] if n == 1 else ordered_colors(n)
+    colors: list[Any] = [CATEGORIES[0]] if n == 1 else line_colors(quantity, range(n))
     lines = []
     for i in range(n):
         t, line, points = quantity.curve(i, time_axis.t, time_axis.rows)
@@ -374,14 +374,21 @@ def draw_bundle(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis
     faint = np.union1d(spread_indices(n, FAINT), [*chosen, *extremes]).astype(int)
     lines = [np.column_stack([x, np.ma.filled(values[:, i], np.nan)]) for i in faint]
     axes.add_collection(LineCollection(lines, colors=[colormaps["Blues"](PALE)], linewidths=0.5))
-    colors = ordered_colors(len(chosen))
-    for color, i in zip(colors, chosen, strict=True):
+    for color, i in zip(line_colors(quantity, chosen), chosen, strict=True):
         axes.plot(x, values[:, i], color=color, label=quantity.part_name(i))
     axes.set_ylabel(quantity.label)
     part = f"{thousands(len(faint))} of " * (len(faint) < n)
     axes.set_title(part + f"{thousands(n)} components", loc="right", fontsize=SMALL)
     names = ["all" if len(chosen) == 1 and np.ptp(sizes) <= apart else quantity.component(i) for i in chosen]
     return names, [float(ends[i]) for i in chosen]
+
+
+def line_colors(quantity: Quantity, chosen: Sequence[int]) -> list[Any]:
+    """Colours of the lines of these components, dark to light in order; those of a point that is drawn beside have its colour."""
+    if quantity.strip != "Points":
+        return ordered_colors(len(chosen))
+    of_points = ordered_colors(quantity.shape[0])
+    return [of_points[i * quantity.shape[0] // quantity.count] for i in chosen]
 
 
 def far_apart(ends: Array, sizes: Array, apart: float) -> list[int]:

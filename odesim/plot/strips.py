@@ -15,6 +15,7 @@ from odesim.plot.scales import TimeAxis, time_text
 from odesim.plot.style import FAINT, SEQUENTIAL, SMALL, ordered_colors
 
 TIMES = 4
+BESIDE = "ticks above curves: the times beside"
 GAP = 0.1  # between two maps, of the width of one
 APART = 2.5  # between the centres of two circles, in radii
 ELEVATION, TURN = np.deg2rad((30.0, -60.0))  # from where a sphere is seen, as matplotlib's own
@@ -48,6 +49,7 @@ def draw_strip(axes: Axes, lines: Axes, quantity: Quantity, time_axis: TimeAxis,
     if len(rows) > 1:
         style: Any = {"transform": lines.get_xaxis_transform(), "color": FAINT, "lw": 0.6}
         lines.vlines(time_axis.positions(time_axis.t[rows]), 0.94, 1.0, **style)
+        notes = (*notes, BESIDE)
     return notes
 
 
@@ -92,9 +94,10 @@ def draw_points(axes: Axes, quantity: Quantity, rows: Array, _: bool) -> tuple[A
             axes.plot(place + np.cos(angle), np.sin(angle), color=FAINT, lw=0.5)
         tail = x[rows[k - 1] if k else row : row + 1]
         for i, color in enumerate(ordered_colors(x.shape[1])):
+            name = f"{quantity.name}[{i}]"
             pale = 1.0 if depth[row, i] >= 0 else BEHIND
-            axes.plot(place + tail[:, i, 0], tail[:, i, 1], color=color, lw=0.6, alpha=0.5 * pale)
-            axes.plot([place + x[row, i, 0]], [x[row, i, 1]], "o", color=color, ms=2.5, alpha=pale, mec="white", mew=0.2)
+            axes.plot(place + tail[:, i, 0], tail[:, i, 1], color=color, lw=0.6, alpha=0.5 * pale, label=name)
+            axes.plot([place + x[row, i, 0]], [x[row, i, 1]], "o", color=color, ms=2.5, alpha=pale, mec="white", mew=0.2, label=name)
     axes.set(aspect="equal", yticks=[])
     axes.set_ylabel(symbol(quantity.name, quantity.dims[:1]), fontsize=SMALL)
     return places, ()

@@ -17,7 +17,7 @@ from odesim.plot.labels import not_shown, spread_positions, symbol
 from odesim.plot.layout import cells_in_rows
 from odesim.plot.panels import CHOSEN, FAINT, MAP, ROWS
 from odesim.plot.solution import PANELS, figure_of_solution
-from odesim.plot.strips import telling_rows
+from odesim.plot.strips import BESIDE, telling_rows
 from odesim.plot.style import SMALL, WIDTH
 from tests.support.matrix import slow_but
 from tests.support.pictures import CASES, T, grow, solution
@@ -85,7 +85,7 @@ def test_a_page_has_six_panels() -> None:
     figure = figure_of_solution(solution(y, observables={"S": grow(), "my_loss": grow()}, dims=dims))
     panels = [axes for axes in figure.axes if not str(axes.get_label()).startswith("<colorbar")]
     assert len(panels) == PANELS and [axes.get_ylabel() for axes in panels[:2]] == ["my_loss", "$S$"]
-    assert notes(figure) == ["not shown: $U$"]
+    assert notes(figure) == [f"not shown: $U$; {BESIDE}"]
 
 
 @pytest.mark.parametrize(("view", "shape", "beside"), [("Points", (6,), 1), ("Matrix", (6, 5), 2), ("Lines", (6, 5), 0)])
@@ -95,7 +95,7 @@ def test_views_are_the_page(view: str, shape: tuple[int, ...], beside: int) -> N
     case.attrs = case.attrs | {"views": {"x": view}}
     figure = figure_of_solution(case)
     panels = [axes for axes in figure.axes if not str(axes.get_label()).startswith("<colorbar")]
-    assert len(panels) == 1 + beside and notes(figure) == ["not shown: loss, $y$"]
+    assert len(panels) == 1 + beside and notes(figure) == ["not shown: loss, $y$" + f"; {BESIDE}" * bool(beside)]
 
 
 @pytest.mark.parametrize("view", ["Lines", "Points"])
@@ -107,13 +107,14 @@ def test_requested_sensitivities_come_after_the_views(view: str) -> None:
     figure = figure_of_solution(case)
     strip = view == "Points"
     panels = [axes for axes in figure.axes if not str(axes.get_label()).startswith("<colorbar")]
-    assert len(panels) == PANELS and notes(figure) == not_shown(["y", *names[5 - strip :]])
+    of_strip = [BESIDE] * strip
+    assert len(panels) == PANELS and notes(figure) == [*not_shown(["y", *names[5 - strip :]]), *of_strip]
     labels = [axes.get_ylabel() for axes in panels if axes.get_ylabel()]
     shown = [symbol(name) for name in names[: 5 - strip]]
     x = symbol("x", ("i",))
     assert labels == ([*shown, x, x] if strip else [x, *shown])  # a strip is in the last row
     case.attrs["sensitivities"]["a"] = {f"x{k}": name for k, name in enumerate(names[:5])} | {"x": names[5]}
-    assert notes(figure_of_solution(case)) == not_shown(["y", *names[4 - strip : 5]])  # that of the view is first
+    assert notes(figure_of_solution(case)) == [*not_shown(["y", *names[4 - strip : 5]]), *of_strip]  # that of the view is first
     case.attrs = {**case.attrs, "views": {}}
     plain = figure_of_solution(case)
     case.attrs = {**case.attrs, "sensitivities": {}}
@@ -132,9 +133,12 @@ def test_a_model_file_has_its_first_line_below_the_title(tmp_path: Path) -> None
 def test_points_stand_on_their_circle() -> None:
     """Angles are points at (cos, sin) of the telling times, each circle 2.5 radii from the one before."""
     case = solution({"x": grow(6)}, dims={"x": ("i",)}, attrs={"views": {"x": "Points"}})
-    axes = figure_of_solution(case).axes[1]
+    figure = figure_of_solution(case)
+    axes = figure.axes[1]
     places = axes.get_xticks()
     rows = [int(np.argmin(np.abs(T - float(label.get_text().split("=")[1])))) for label in axes.get_xticklabels()]
+    colors = [line.get_color() for line in axes.lines if line.get_marker() == "o"]
+    assert colors[:6] == [line.get_color() for line in figure.axes[0].lines[:6]]  # a point has the colour of its line
     dots = np.array([np.asarray(line.get_xydata())[0] for line in axes.lines if line.get_marker() == "o"]).reshape(len(rows), 6, 2)
     assert len(rows) == 4 and np.allclose(np.diff(places), 2.5)
     for row, place, found in zip(rows, places, dots, strict=True):
