@@ -22,6 +22,17 @@ POWER, ROOT = 0.25, 0.5
 FEW = 64  # numbers that Python looks at in less time than numpy does
 
 
+def every_phase(n: int, most: int) -> Array:
+    """Numbers (m,) of n items: 0, s, 2 s, ... in at most `most` strides s, and the last; no s has a factor 2 or 3.
+
+    So what comes again after 2, 3, 4, 6, 8, ... items shows all its values; an even stride would make what alternates a constant.
+    """
+    stride = max(-(-(n - 1) // most), 1)
+    while stride % 2 == 0 or stride % 3 == 0:
+        stride += 1
+    return np.append(np.arange(0, n - 1, stride), n - 1)
+
+
 def array_namespace(*arrays: Any) -> ModuleType:
     """The module that computes with these arrays: cupy where one of them is on a GPU, else numpy."""
     cupy = sys.modules.get("cupy")

@@ -218,7 +218,8 @@ class Values:
         None,
         "N|log:N|T1,T2,...",
         {
-            RUN: "Saved times: N evenly spaced (default 200; of a Map up to 1000 updates, each), N geometrically spaced, "
+            RUN: "Saved times: N evenly spaced (default 200; of a Map each, and of more than 1000 updates every 5th, 7th, "
+            "11th, ...), N geometrically spaced, "
             "or a list (a single time as T1,).",
             ENSEMBLE: "Saved times: N evenly spaced, N geometrically spaced, or a list; default: the end.",
         },

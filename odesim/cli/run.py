@@ -96,7 +96,7 @@ def integrate_command(
     from odesim.plot.choice import Choice
     from odesim.stepper.laws import CLAUSE
 
-    request, choice = read_request(words, points=200, updates=1001), Choice(all=all)
+    request, choice = read_request(words, points=200, updates=1000), Choice(all=all)
     if out:
         from odesim.store.paths import check_new_run
 

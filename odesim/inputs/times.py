@@ -24,7 +24,8 @@ class Save:
     count: int = 0
     log: bool = False
     times: tuple[float, ...] = ()
-    # of a Map with fewer updates each is saved: one left out turns the phase of what alternates, a notch in every picture of it
+    # of a Map, where nobody chose: each of so many updates is saved, and of more as many as every_phase() has, so that what alternates
+    # is seen to
     updates: int = 0
 
     def __len__(self) -> int:
@@ -81,6 +82,8 @@ def save_times(save: Any, t0: float, t1: float, *, whole: bool = False) -> "Arra
     """
     import numpy as np
 
+    from odesim.base.arrays import every_phase
+
     save = to_save(save)
     if not isinstance(save, Save) or save.times:
         times = _inside("save", np.array(save.times if isinstance(save, Save) else save), t0, t1)
@@ -94,8 +97,8 @@ def save_times(save: Any, t0: float, t1: float, *, whole: bool = False) -> "Arra
         later = t0 + np.geomspace(first, t1 - t0, save.count - 1)
         grid = np.concatenate([[t0], later])
     else:
-        every = whole and t1 - t0 < save.updates
-        grid = np.linspace(t0, t1, int(t1 - t0) + 1 if every else save.count)
+        every = whole and save.updates
+        grid = t0 + every_phase(int(t1 - t0) + 1, save.updates) if every else np.linspace(t0, t1, save.count)
     grid[-1] = t1
     if whole:
         return np.unique(np.rint(grid))

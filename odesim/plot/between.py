@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from odesim.base.arrays import Array, on_host
+from odesim.base.arrays import Array, every_phase, on_host
 from odesim.base.errors import OdesimError
 from odesim.plot.choice import Choice
 from odesim.plot.panels import Quantity, is_apart
 from odesim.plot.scales import TimeAxis
+from odesim.stepper.methods import MAP
 from odesim.stepper.occurrences import Events
 
 if TYPE_CHECKING:
@@ -34,8 +35,9 @@ def with_times(solution: "Solution") -> "Solution":
     stats: Any = getattr(solution, "stats", {})
     if len(solution.t) != 2 or POINTS * states > LARGEST or stats.get("rhs_calls", 0) * states > WORK:
         return solution
-    times = np.linspace(solution.t[0], solution.t[-1], POINTS)
-    times = np.unique(times.round()) if getattr(solution, "method", "") == "map" else times
+    first, last = solution.t
+    is_map = solution.method == MAP.name
+    times = first + every_phase(int(last - first) + 1, POINTS) if is_map else np.linspace(first, last, POINTS)
     try:
         return replace(solution, t=times, y=solution.dense(times))
     except (OdesimError, AttributeError):  # a stored run, or a file of netCDF

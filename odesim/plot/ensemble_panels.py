@@ -9,12 +9,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
 
-from odesim.base.arrays import Array
+from odesim.base.arrays import Array, every_phase
 from odesim.base.errors import counted
 from odesim.plot.choice import Choice
 from odesim.plot.labels import EndLabels, end_labels
 from odesim.plot.members import BYTES, Drawn, Varied, blocks, is_state, nan_quantiles, quantiles, values_of, without_copies
-from odesim.plot.panels import last_finite, spread_indices, thousands
+from odesim.plot.panels import last_finite, thousands
 from odesim.plot.scales import TimeAxis, add_bar, cell_edges, check_axis, color_scale, make_log, shade_below, spans
 from odesim.plot.style import CATEGORIES, DIVERGING, FAINT, SMALL, few_log_ticks, few_ticks
 from odesim.run.solution import floor_of
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 LEVELS = (0.1, 0.5, 0.9)  # a band is the middle 80 % around the median: few members far off do not widen it
 FEW = 10  # members that are lines: the outer tenths of fewer are none
 OVERLAP, BARS = 0.25, 8  # share of times at which two bands lie on each other, from which on they are bars; how many of each
-COLUMNS = 200  # largest number of saved times
+COLUMNS = 400  # largest number of saved times
 OUTER = (0.005, 0.995)  # ranks of the middle 99 %
 BINS = (8, 60)  # smallest and largest number
 IN_ROW, FOR_ROW = 3, 0.22  # of a legend: entries in a row, and the height of a row in that of the data
@@ -61,7 +61,7 @@ def draw_members(axes: Axes, run: "xarray.Dataset", drawn: Drawn, time_axis: Tim
 
     Up to FEW members are lines: quantiles of two say less than the two. Bands of components that lie on each other are bars.
     """
-    shown = spread_indices(len(time_axis.x), COLUMNS)
+    shown = every_phase(len(time_axis.x), COLUMNS)
     x, rows = time_axis.x[shown], time_axis.rows[shown]
     numbers = len(rows) * len(drawn.indices)
 

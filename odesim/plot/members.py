@@ -303,5 +303,6 @@ def as_solution(run: "xarray.Dataset") -> Any:
         dims=dims,
         attrs=run.attrs,
         model=run.attrs["model"],
+        method=run.attrs.get("method", ""),
         status=run.attrs["status"],
     )

@@ -10,7 +10,7 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, QuadMesh
 
-from odesim.base.arrays import Array
+from odesim.base.arrays import Array, every_phase
 from odesim.plot.choice import Choice
 from odesim.plot.labels import LONG, EndLabels, end_labels, place_names, symbol
 from odesim.plot.scales import ALIKE, TimeAxis, add_bar, by_root, cell_edges, color_scale, make_log
@@ -24,7 +24,7 @@ ROUNDING = 1e-12  # of the value: sums of some thousand terms, in an order that 
 EPS = 1e-16  # of the largest value: one rounding
 LINES, ROWS, MAP = 20, 500, 2000  # largest numbers of components: as lines, as rows of a map, in a map
 MATRIX = 10  # components of a matrix, more of which are seen as a map too
-COLUMNS = 500  # largest number of saved times in a map or bundle
+COLUMNS = 1000  # largest number of saved times in a map or bundle
 # lines of a bundle, more of which are one surface; those that are named, and how far apart these end: the room of their names beside a
 # panel of half of 80 mm
 FAINT, CHOSEN, APART = 300, 6, 0.06
@@ -344,7 +344,7 @@ def draw_lines(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis)
 
 def draw_map(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis, *, log: bool | None) -> tuple[str, ...]:
     """Draws a vector as a map: time to the right, component 0 on top, the value as colour; returns notes. log None: by the values."""
-    columns = spread_indices(len(time_axis.x), COLUMNS)
+    columns = every_phase(len(time_axis.x), COLUMNS)
     shown = largest_neighbours(values[columns], quantity.neighbours)
     rows = np.append(np.arange(0, quantity.count, quantity.neighbours), quantity.count) - 0.5
     axes.set_ylabel(symbol(quantity.dims[0]))
@@ -358,7 +358,7 @@ def draw_bundle(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis
 
     Components have no common law as members of an ensemble have: their quantiles would say nothing.
     """
-    columns = spread_indices(len(time_axis.x), COLUMNS)
+    columns = every_phase(len(time_axis.x), COLUMNS)
     x, values = time_axis.x[columns], values[columns]
     n, ends = quantity.count, np.array(last_finite(values))
     set_value_scale(axes, values, floor=quantity.floor)

@@ -25,6 +25,7 @@ from odesim.plot.strips import draw_strip
 from odesim.plot.style import CATEGORIES, INK, MARKERS, WIDTH, literal, project_style
 from odesim.plot.style import FAINT as GREY
 from odesim.run.solution import floor_of
+from odesim.stepper.methods import MAP
 from odesim.stepper.occurrences import BELOW, Events
 
 if TYPE_CHECKING:
@@ -82,6 +83,8 @@ def figure_of_solution(solution: "Solution", choice: Choice | None = None, ax: A
     notes += [f"{symbol(q.name, most=LONG)}: the largest of each {q.neighbours} neighbours" for q in thinned]
     notes += not_shown([q.name for q in hidden])
     refuse_scales(choice, drawn)
+    strides = {*np.diff(solution.t)[:-1].tolist()} - {1.0} if solution.method == MAP.name else set()
+    notes += [f"drawn: one in {stride:.0f} updates" for stride in strides if len(strides) == 1]
     notes += [*time_axis.notes, *gaps]
     notes += ["only start and end are saved: save = 200 saves more"] * (len(solution.t) == 2 and solution.status == "ok")
     if ax is not None and len(drawn) != 1:

@@ -42,7 +42,7 @@ ARRAYS = {
 
 def solution(arrays: Any = ARRAYS, t: Any = T) -> Any:
     """A stand-in with the attributes of a Solution that an animation needs."""
-    return SimpleNamespace(model="demo.model", t=t, y=arrays, observables={}, dims=DIMS, attrs={"time_unit": "s"})
+    return SimpleNamespace(model="demo.model", method="tsit5", t=t, y=arrays, observables={}, dims=DIMS, attrs={"time_unit": "s"})
 
 
 def shown(axes: Any, name: str) -> Any:

@@ -1,6 +1,7 @@
 """The picture of a Solution, whatever the shapes: every axis named, no word on another, nothing smaller than 6 points at 80 mm."""
 
 import ast
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from odesim.plot.panels import CHOSEN, FAINT, MAP, ROWS
 from odesim.plot.solution import PANELS, figure_of_solution
 from odesim.plot.strips import BESIDE, telling_rows
 from odesim.plot.style import SMALL, WIDTH
+from tests.support.maps import SCHEDULE, x
 from tests.support.matrix import slow_but
 from tests.support.pictures import CASES, T, grow, solution
 from tests.support.texts import clashes, drawn_texts, has_filled_rows, notes
@@ -62,6 +64,15 @@ def test_kinds() -> None:
     assert len(figure_of_solution(CASES["bundle"]).axes[1].collections) == 1
     assert notes(figure_of_solution(CASES["more than fit"])) == not_shown([f"x{n}" for n in range(5, 14)])
     assert notes(figure_of_solution(CASES["not finite"])) == ["stopped at t = 20: blow_up"]
+
+
+def test_a_long_map_shows_both_values_of_what_alternates() -> None:
+    """By default the line goes from one side of 0 to the other at each step, and the picture says which updates it has."""
+    flip = replace(SCHEDULE, equations={x: -x}, params=())
+    figure = figure_of_solution(odesim.integrate(flip, steps=5000))
+    line = np.asarray(figure.axes[0].lines[0].get_ydata(), float)
+    assert np.all(line[1:-1] * line[:-2] < 0)
+    assert "drawn: one in 13 updates" in notes(figure)
 
 
 def test_rows_of_panels() -> None:

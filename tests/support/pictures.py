@@ -25,7 +25,12 @@ def solution(y: Any, t: Any = T, **given: Any) -> Any:
     """A stand-in with the attributes of a Solution that a picture needs."""
     plain = {"observables": {}, "observable_floors": {}, "dims": {}, "events": {}, "status": "ok", "message": "", "model": "demo.model"}
     return SimpleNamespace(
-        t=t, y=y, t_end=float(t[-1]), dense=partial(no_more_times, "stored"), **{**plain, "attrs": {"time_unit": "SGD steps"}, **given}
+        t=t,
+        y=y,
+        method="tsit5",
+        t_end=float(t[-1]),
+        dense=partial(no_more_times, "stored"),
+        **{**plain, "attrs": {"time_unit": "SGD steps"}, **given},
     )
 
 
