@@ -5,6 +5,7 @@ before stay, and lines travel as one array: a page takes longest for many small 
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -17,6 +18,8 @@ from odesim.base.arrays import Array
 from odesim.explorer.controls import Scale
 from odesim.explorer.views import Named, Portrait, Sweep, borders
 from odesim.plot.panels import Quantity, spread_indices
+from odesim.plot.scales import make_time_axis
+from odesim.plot.solution import mark_heights, marked_in
 from odesim.plot.style import CATEGORIES, FAINT, INK, ordered_colors
 from odesim.run.solution import Solution
 from odesim.stepper.occurrences import Events
@@ -77,8 +80,8 @@ class TimePanel:
                 orientation="horizontal", border_line_color=None, padding=0, margin=0, spacing=4, label_text_font_size="11px", visible=False
             )
             self.figure.add_layout(self.legend, "above")
-        self.marks = ColumnDataSource({"t": [], "y": [], "name": [], "marker": []})
-        marks = self.figure.scatter("t", "y", marker="marker", size=8, fill_color="white", line_color=INK, source=self.marks)
+        self.marks = ColumnDataSource({"t": [], "y": [], "name": [], "marker": [], "angle": []})
+        marks = self.figure.scatter("t", "y", marker="marker", angle="angle", size=8, fill_color="white", line_color=INK, source=self.marks)
         self.figure.add_tools(HoverTool(renderers=[marks], tooltips=[("event", "@name"), ("t", "@t{0.000000}")]))
         self.times, self.levels = (ColumnDataSource({"at": [], "words": []}) for _ in range(2))
         look: dict[str, Any] = {"line_color": CATEGORIES[1], "line_dash": "dashed"}
@@ -112,40 +115,24 @@ class TimePanel:
             replace_data(source, {"at": [number.value for number in chosen], "words": [number.words for number in chosen]})
 
     def mark_data(self, quantity: Quantity, solution: Solution) -> dict[str, Any]:
-        """Where the events of a run stand in the panel of a quantity."""
-        data: dict[str, list[Any]] = {"t": [], "y": [], "name": [], "marker": []}
+        """Where the events of a run stand in the panel of a quantity: as in pictures on its curves, or as ticks at the foot."""
+        quantity = quantity if self.is_map else replace(quantity, view=quantity.view or "Lines")
+        rows: list[tuple[float, float, str, str, float]] = []
+        axis, values = make_time_axis(solution.t, "", False), quantity.flat
+        foot = quantity.count - 0.5 if self.is_map else float(np.nanmin(values[values > 0] if self.log else values, initial=np.inf))
         for number, (name, occurrences) in enumerate(solution.events.items()):
-            if len(occurrences):
-                events = Events.of(occurrences)
-                chosen, heights = event_heights(quantity, solution.t, name, events, lines=not self.is_map)
-                if heights is not None:
-                    data["t"] += [float(t) for t in events.t[chosen]]
-                    data["y"] += [height if not self.log or height > 0 else float("nan") for height in heights]
-                    data["name"] += [name] * len(heights)
-                    data["marker"] += [MARKERS[number % len(MARKERS)]] * len(heights)
-        return data
-
-
-def event_heights(quantity: Quantity, t: Array, name: str, events: Events, *, lines: bool) -> tuple[Any, Any]:
-    """(which occurrences are marked, where they stand in the panel of a quantity): the value on a line, the component in a map.
-
-    t (T,): the times of its values.
-
-    An event stands on the components that it reads or sets. One without an index also stands on the line of a number, else at the foot
-    of the panel. None: not in this panel. lines: whether the panel has lines.
-    """
-    every = np.arange(len(events))
-    occurrences, components = quantity.marks.get(name, (every, every * 0 if quantity.count == 1 and events.indices is None else None))
-    chosen = spread_indices(len(occurrences), LARGEST)
-    occurrences = occurrences[chosen]
-    if components is None:
-        return occurrences, [float(np.nanmin(quantity.flat))] * len(occurrences) if lines and events.indices is None else None
-    components = components[chosen]
-    if not lines:
-        return occurrences, components.tolist()
-    curves = {i: quantity.curve(i, t)[:2] for i in np.unique(components).tolist()}
-    curves = {i: (x, np.ma.filled(line, np.nan)) for i, (x, line) in curves.items()}
-    return occurrences, [float(np.interp(at, *curves[i])) for at, i in zip(events.t[occurrences], components.tolist(), strict=True)]
+            if not len(occurrences):
+                continue
+            events = Events.of(occurrences)
+            chosen, components, few = marked_in(quantity, name, events)
+            if components is not None and few and (self.is_map or quantity.count <= LINES):
+                look = MARKERS[number % len(MARKERS)]
+                places = zip(events.t[chosen].tolist(), components.tolist(), strict=True)
+                rows += [(at, y, name, look, 0.0) for at, i in places for y in mark_heights(quantity, i, at, axis) if y > 0 or not self.log]
+            elif components is not None or events.indices is None:
+                chosen = np.unique(chosen)
+                rows += [(at, foot, name, "dash", np.pi / 2) for at in events.t[chosen[spread_indices(len(chosen), LARGEST)]].tolist()]
+        return {key: [row[k] for row in rows] for k, key in enumerate(("t", "y", "name", "marker", "angle"))}
 
 
 def replace_data(source: ColumnDataSource, data: Mapping[str, Any]) -> None:

@@ -258,19 +258,16 @@ def draw_events(
         style: dict[str, Any] = {"color": color, "marker": marker, "mfc": "white", "mew": 0.7, "ms": SIZE if named else SIZE / 2, "ls": ""}
         caption = caption if named else f"{rest} more events"
         style["label"] = f"_{caption}"  # the entry of the legend is one for all
-        whole, on_curves = occurrences.indices is None, False
+        on_curves = False
         belongs = any(name in q.marks for _, q in panels)
         raster = [(ax, q) for ax, q in panels if q.kind == "raster" and q.name == name]
         for ax, quantity in raster or panels:
-            every = np.arange(len(occurrences))
-            chosen, components = quantity.marks.get(name, (every, every * 0 if quantity.count == 1 and whole else None))
+            chosen, components, few = marked_in(quantity, name, occurrences)
             if quantity.kind == "raster" and not raster:
                 continue
-            if components is None and not whole and belongs:
+            if components is None and occurrences.indices is not None and belongs:
                 continue
             marked = occurrences[chosen]
-            few = components is not None and has_curves(quantity) and mark_count(quantity, marked.t, components) <= MAX_MARKS
-            few = few and (quantity.kind != "bundle" or quantity.count <= LINES_OF_BUNDLE)  # of more, not every one is drawn
             if raster and components is not None:
                 positions = time_axis.positions(marked.t)
                 draw_raster(ax, quantity, positions, components[len(components) - len(positions) :], style)
@@ -284,6 +281,18 @@ def draw_events(
         if named or number + 1 == len(events):
             handles.append(Line2D([], [], **style | {"label": caption}))
     return handles, notes
+
+
+def marked_in(quantity: Quantity, name: str, events: Events) -> tuple[Array, Array | None, bool]:
+    """(numbers of the occurrences of an event in the panel of a quantity, their components, whether they stand on the curves).
+
+    Without components, or where there are many, they are ticks.
+    """
+    every = np.arange(len(events))
+    chosen, components = quantity.marks.get(name, (every, every * 0 if quantity.count == 1 and events.indices is None else None))
+    few = components is not None and has_curves(quantity) and mark_count(quantity, events.t[chosen], components) <= MAX_MARKS
+    # of a larger bundle not every line is drawn
+    return chosen, components, few and (quantity.kind != "bundle" or quantity.count <= LINES_OF_BUNDLE)
 
 
 def mark_count(quantity: Quantity, t: Array, components: Array) -> int:
@@ -355,24 +364,28 @@ def draw_levels(panels: Sequence[tuple[Axes, Quantity]], levels: Mapping[str, Se
             ax.axhline(value, color=GREY, lw=0.5, ls=(0, (4, 2)), zorder=0)
 
 
+def mark_heights(quantity: Quantity, i: int, at: float, time_axis: TimeAxis) -> list[float]:
+    """Where an event of component i at a time stands: on its row of a map or its line, at a jump on both sides of it."""
+    if quantity.kind == "map":
+        return [float(i)]
+    t, line, _ = quantity.curve(i, time_axis.t, time_axis.rows)
+    there = np.flatnonzero(np.abs(t - at) <= SIDE * np.ptp(t))
+    jumps = bool(quantity.jumps) and at in quantity.jumps[i]
+    if len(there) or jumps:
+        return np.ma.compressed(line[there[[0, -1] if jumps else [-1]]]).tolist() if len(there) else []
+    scaled = np.log if time_axis.log else np.asarray
+    return [float(np.interp(scaled(time_axis.positions([at])[0]), scaled(time_axis.positions(t)), np.ma.filled(line, np.nan)))]
+
+
 def draw_marks(
     axes: Axes, quantity: Quantity, events: Events, components: Array, time_axis: TimeAxis, style: Mapping[str, Any]
 ) -> None:  # fmt: skip
     """Draws a mark for each event on the line of its component (n,), or on its row of a map; at a jump, on both sides of it."""
-    scaled = np.log if time_axis.log else np.asarray
     for event, i in zip(events, components.tolist(), strict=True):
         x = time_axis.positions([event["t"]])
         if not len(x):
             continue
-        if quantity.kind == "map":
-            heights = [float(i)]
-        else:
-            t, line, _ = quantity.curve(i, time_axis.t, time_axis.rows)
-            there = np.flatnonzero(np.abs(t - event["t"]) <= SIDE * np.ptp(t))
-            jumps = bool(quantity.jumps) and event["t"] in quantity.jumps[i]
-            heights = np.ma.compressed(line[there[[0, -1] if jumps else [-1]]]).tolist() if len(there) else []
-            if not len(there) and not jumps:
-                heights = [float(np.interp(scaled(x[0]), scaled(time_axis.positions(t)), np.ma.filled(line, np.nan)))]
+        heights = mark_heights(quantity, i, event["t"], time_axis)
         low = min(axes.get_ylim()) if axes.get_yscale() == "log" else -np.inf  # where an axis ends above noise, a mark has not left it
         for y in heights:
             axes.plot(x, [max(y, low)], zorder=3, clip_on=False, **style, alpha=FAINT if BELOW in event else None)

@@ -23,11 +23,13 @@ from bokeh.document import Document
 from bokeh.document.events import ColumnDataChangedEvent
 
 from odesim.explorer.app import Explorer
-from odesim.explorer.panels import line_data
+from odesim.explorer.panels import TimePanel, line_data
 from odesim.explorer.server import HOST, Newest, make_server
 from odesim.explorer.views import claims_about, claims_text, numbers_named
-from odesim.plot.panels import Quantity
+from odesim.plot.panels import MAX_MARKS, Quantity
+from odesim.plot.solution import quantities
 from tests.explorer.test_views import TOGGLE
+from tests.support.pictures import T, solution
 
 TWO = "hopfield.two_patterns"
 
@@ -136,6 +138,18 @@ def test_events_are_marked_on_their_curve():
     assert expected and list(zip(marks["t"], marks["name"], strict=True)) == expected
     heights = [run.at(event["t"])["v"][event["index"]] for occurrences in run.events.values() for event in occurrences]
     assert marks["y"] == pytest.approx(heights, rel=1e-3)  # linear between 200 times of a smooth curve
+
+
+@pytest.mark.parametrize(("count", "look"), [(MAX_MARKS, "circle"), (MAX_MARKS + 1, "dash")])
+def test_many_events_are_ticks_at_the_foot(count, look):
+    """As in pictures: up to MAX_MARKS stand on the curve, more of them below it."""
+    events = {"spike": [{"t": 0.3 * k, "index": None} for k in range(1, count + 1)]}
+    run = solution({"x": np.cos(T)}, events=events)
+    (quantity,) = quantities(run.y, run)
+    marks = TimePanel(quantity, "t", log=False).mark_data(quantity, run)
+    assert marks["t"] == [event["t"] for event in events["spike"]] and set(marks["marker"]) == {look}
+    heights = np.interp(marks["t"], T, np.cos(T)) if look == "circle" else np.full(count, np.cos(T).min())
+    np.testing.assert_allclose(marks["y"], heights, rtol=0, atol=1e-12)  # rounding
 
 
 @pytest.mark.parametrize("model", ["joma.linear_attention", pytest.param("joma.joint_softmax", marks=pytest.mark.slow)])
