@@ -75,7 +75,7 @@ image = axes.pcolormesh(top, second, np.maximum(depth, 1e-7), norm="log")
 axes.set(
     xlabel=r"$\mu_1$", ylabel=r"$\mu_2$", title="depth of the bounce", aspect="equal"
 )
-figure.colorbar(image, label="end - least entropy")
+figure.colorbar(image, label="end − least entropy")
 plt.show()
 
 # %% [markdown]

@@ -76,8 +76,8 @@ np.testing.assert_allclose(ends[0.05][betas < 0.99], 0, atol=1e-7)
 np.testing.assert_allclose(ends[-0.05], -ends[0.05], atol=1e-12)
 figure, axes = plt.subplots(figsize=(3.3, 2.3), layout="constrained")
 axes.plot(betas, ends[0.05], "o", ms=3, label="from u = 0.05")
-axes.plot(betas, ends[-0.05], "o", ms=3, label="from u = -0.05")
-axes.plot(betas[betas > 1.01], root, "k", lw=0.8, label=r"u = tanh($\beta\delta^2$u)")
+axes.plot(betas, ends[-0.05], "o", ms=3, label="from u = −0.05")
+axes.plot(betas[betas > 1.01], root, "k", lw=0.8, label=r"$u = \tanh(\beta\delta^2 u)$")
 axes.set(xlabel=r"$\beta\delta^2$", ylabel="u at the end")
 axes.legend(loc="center right")
 plt.show()
@@ -210,5 +210,7 @@ def base(K, d, p=0.001, beta=1.0):
     return (b / lambertw(np.exp(a + np.log(b)))).real
 
 
-print(base(3, 20), base(1, 75))
+print(
+    f"C = {base(3, 20):.4f} for K = 3, d = 20, and {base(1, 75):.4f} for K = 1, d = 75"
+)
 np.testing.assert_allclose([base(3, 20), base(1, 75)], [3.1546, 1.3718], atol=1e-4)

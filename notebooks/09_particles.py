@@ -183,7 +183,7 @@ left.plot(modes, rates, "k.", label="particles.circle")
 left.set(xlabel="crests k", ylabel="rate of growth", ylim=(0, 0.95))
 left.legend()
 right.plot(crowd.t, np.mod(crowd.y["theta"] + 1, 2 * np.pi), "C0.", ms=0.8)
-right.set(xlabel="t", ylabel="angle + 1", xlim=(1, 200), xscale="log")
+right.set(xlabel="t", ylabel="angle, turned by 1", xlim=(1, 200), xscale="log")
 plt.show()
 places = np.sort(np.mod(crowd.y["theta"][100], 2 * np.pi))  # at t = 20
 clusters = (np.diff(places, append=places[0] + 2 * np.pi) > 0.1).sum()

@@ -69,7 +69,7 @@ for name, level in (("ln V", np.log(64)), ("ln N", np.log(32))):
     axes.text(0, level - 0.05, name, va="top")
 for name, label in (("s1", "previous token"), ("s2", "answer")):
     axes.plot(run.t, run.observables[name], label=f"attention to the {label}")
-axes.set(xlabel="t", ylim=(0, 4.6))
+axes.set(xlabel="t", ylabel="loss, attention", ylim=(0, 4.6))
 axes.legend(loc="center left")
 plt.show()
 np.testing.assert_allclose(run.observables["loss"][0], np.log(64), rtol=1e-3)
@@ -101,7 +101,7 @@ for variant, power in (("", 1.5), (":MATRIX", 2.5)):
     np.testing.assert_allclose(exponents[-1], power, atol=0.003)
     label = "matrices trained" if variant else "a, b, c trained"
     axes.loglog(sizes, times, "o-", label=f"{label}: $N^{{{power}}}$")
-axes.set(xlabel="tokens N", ylabel="t of half of ln N")
+axes.set(xlabel="tokens N", ylabel="t where the loss is ln N / 2")
 axes.legend()
 plt.show()
 

@@ -25,7 +25,7 @@ plt.style.use(STYLE)  # of the pictures of odesim
 # %% [markdown]
 # ## The loss, exactly
 #
-# With inputs of variances $\lambda_d$ and prompts of $N$ pairs the prediction is $\beta^T W x_q$, $\beta = \frac1N \sum_n y_n
+# With inputs of variances $\lambda_d$ and prompts of $N$ pairs the prediction is $\beta^\top W x_q$, $\beta = \frac1N \sum_n y_n
 # x_n$. Its mean squared error is least at $W = 1/\Gamma$, $\Gamma_d = (1 + 1/N)\lambda_d + \mathrm{tr}/N$. With only the
 # components of a set $S$ learned it is $\mathrm{tr} - \sum_S \lambda_d^2/\Gamma_d$.
 
@@ -40,13 +40,15 @@ w = rng.normal(size=(100_000, 4))
 beta = np.einsum("pnd,pne,pe->pd", x, x, w) / N
 errors = ((w - beta / Gamma) ** 2) @ lam  # the query's mean on paper
 assert abs(errors.mean() - levels[-1]) < 4 * errors.std() / 100_000**0.5
-print(levels.round(4), errors.mean().round(4))
+print(
+    "levels:", levels.round(4), "and the last one by sampling:", errors.mean().round(4)
+)
 
 # %% [markdown]
 # ## One drop, or one a component
 #
 # Five heads from small random weights. With key and query merged, $W = \sum_h v_h U_h$, the flow rests at $W = 0$ and at the
-# minimum alone. With a key and a query of rank one, $W = \sum_h v_h k_h q_h^T$, there is a saddle for each set of components.
+# minimum alone. With a key and a query of rank one, $W = \sum_h v_h k_h q_h^\top$, there is a saddle for each set of components.
 
 # %%
 times = np.geomspace(1, 4e4, 400)
@@ -124,7 +126,7 @@ runs = odesim.ensemble(
 )
 figure, axes = plt.subplots(figsize=(2.8, 2.6), layout="constrained")
 axes.plot(runs.kappa.T, runs.nu.T, lw=0.8)
-axes.set(xlabel="kappa", ylabel="nu", aspect="equal")
+axes.set(xlabel=r"$\kappa$", ylabel=r"$\nu$", aspect="equal")
 plt.show()
 ends = runs.isel(time=-1)
 assert int((ends.nu > 0.99).sum()) == int((ends.nu < -0.99).sum()) == 10

@@ -150,7 +150,7 @@ assert (
 # ## Which masks
 #
 # Masks that hold tokens which depend on each other mix faster than uniform ones: three pairs of signs, coupled by 1.2 inside and
-# by .1 between, both members of a pair masked, or any two tokens. The mean of the slowest function falls at the gap.
+# by 0.1 between, both members of a pair masked, or any two tokens. The mean of the slowest function falls at the gap.
 
 # %%
 x, _ = signs(6, 0.0)

@@ -75,7 +75,8 @@ for ax, (name, run) in zip(axes, runs.items(), strict=True):
 axes[0].set_ylabel("growth of the norm in %")
 axes[0].legend()
 plt.show()
-print("growth of values over that of queries or keys, at the end:", lead)
+print("growth of values over that of queries or keys, at the end:")
+print({name: round(x, 2) for name, x in lead.items()})
 assert lead["SGD"] > 1.5 and lead["Adam"] < 0.8
 
 # %% [markdown]

@@ -137,7 +137,8 @@ def counts(rho):
 
 even, W = head(*counts((0.2, 0.2)), np.array([1.0, 100.0, 3000.0]))
 uneven, _ = head(*counts((0.2, 0.4)), np.array([1.0, 10.0, 100.0]))
-print("gap of the logits", np.ptp(even, axis=1), "or", np.ptp(uneven, axis=1).round(4))
+print("gap of the logits, even:", np.ptp(even, axis=1).round(4))
+print("gap of the logits, uneven:", np.ptp(uneven, axis=1).round(4))
 assert np.ptp(even, axis=1).max() < 1e-9 and np.ptp(uneven, axis=1).min() > 1e-4
 run = odesim.integrate(
     "patterns.aggregate",
@@ -235,7 +236,7 @@ axes.set(xlabel="t", ylabel="attention", ylim=(0, 1))
 axes.legend()
 plt.show()
 assert np.all(np.diff(run.observables["attention"][-1]) < 0)
-print("it is found at", run.events["found"][0]["t"])
+print(f"it is found at t = {run.events['found'][0]['t']:.4f}")
 
 # %% [markdown]
 # Rivals that all tell $D$ less make it later, in proportion to their number: half of the attention is on the parent at

@@ -107,7 +107,7 @@ dead = odesim.integrate(
     span=(0, 3e4),
     save=2,
 )
-print("alpha in the end at lam t* = 1.05:", float(dead.final["alpha"][0, 0]))
+print(f"alpha in the end, for decay 1.05 / t*: {dead.final['alpha'][0, 0]:.1e}")
 assert dead.final["alpha"].max() < 1e-6
 
 # %% [markdown]
@@ -145,7 +145,10 @@ assert all(right)
 # %%
 figure, axes = plt.subplots(figsize=(4.0, 2.3), layout="constrained")
 purest = {}
-for name, eta, steps in (("sgd", 5.0, 1500), ("muon", 0.01, 600)):
+for name, title, eta, steps in (
+    ("sgd", "SGD", 5.0, 1500),
+    ("muon", "Muon", 0.01, 600),
+):
     run = odesim.train(
         "modular",
         settings={"N": 24, "optimizer": name, "eta": eta},
@@ -154,7 +157,7 @@ for name, eta, steps in (("sgd", 5.0, 1500), ("muon", 0.01, 600)):
     )
     power = run.observables["alpha"][0, -1] ** 2
     purest[name] = np.sort(power.max(axis=1) / power.sum(axis=1))
-    axes.plot(purest[name], "o-", ms=2, label=name)
+    axes.plot(purest[name], "o-", ms=2, label=title)
 axes.set(xlabel="neurons, sorted", ylabel="largest frequency's part", ylim=(0, 1))
 axes.legend()
 plt.show()

@@ -126,7 +126,7 @@ axes.plot(times, learned, lw=1)
 s0 = (U[:, 0] @ W0) @ (U[:, 0] @ W0)
 sigmoid = m[0] / (1 + (m[0] / s0 - 1) * np.exp(-4 * m[0] * times))
 axes.plot(times, sigmoid, "k--", lw=0.7, label="theory, the first")
-axes.set(xlabel="t", ylabel="eigenvalues of W W^T")
+axes.set(xlabel="t", ylabel=r"eigenvalues of $W W^\top$")
 axes.legend()
 plt.show()
 half = np.array([times[np.argmax(learned[:, k] > m[k] / 2)] for k in range(10)])
@@ -178,7 +178,7 @@ for alpha, style in ((1e-5, "-"), (1e-60, ":")):
     assert abs(moving - jumps[2]) < 2.5 / np.log(1 / alpha)
 for jump in jumps:
     axes.axvline(jump, color="grey", lw=0.5)
-axes.set(xlabel="t / ln(1/alpha)", ylabel="beta")
+axes.set(xlabel=r"$t / \ln(1/\alpha)$", ylabel=r"$\beta$")
 plt.show()
 
 # %% [markdown]

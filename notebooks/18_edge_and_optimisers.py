@@ -126,7 +126,9 @@ near = odesim.integrate(
     save=201,
 )
 size = (abs(near.y["x"]) / 0.02**0.5 - 1) ** 2 * 0.02 + near.y["y"] ** 2
-print("H after 200 steps, over H:", size[-1] / size[0], "by formula", 1.02**200)
+print(
+    f"H after 200 steps, over H: {size[-1] / size[0]:.3f}, by formula {1.02**200:.3f}"
+)
 assert abs(size[-1] / size[0] / 1.02**200 - 1) < 0.01
 
 # %% [markdown]
@@ -200,7 +202,7 @@ floor.plot(steps.y["y1"], steps.y["y2"], color="0.8", lw=0.5, label="steps")
 floor.plot(mean(steps.y["y1"]), mean(steps.y["y2"]), label="their mean")
 floor.plot(flow.y["y1"], flow.y["y2"], "--", label="central flow")
 floor.plot(*gradient, ":", label="gradient flow")
-floor.set(xlabel="y1", ylabel="y2")
+floor.set(xlabel="$y_1$", ylabel="$y_2$")
 floor.legend()
 swings.plot(np.arange(150, 3001), 1000 * mean(steps.y["x"] ** 2))
 swings.plot(times[1:], 1000 * flow.observables["sigma2"][1:], "--")
@@ -242,7 +244,7 @@ axes.plot(shares[above], edge[above], "k:", lw=0.8, label="bias at the edge")
 axes.set(xlabel="learning rate × d² / (8π)", ylabel="bias")
 axes.legend()
 plt.show()
-print("bias over that at the edge, from the threshold on:", (bias / edge)[above][:4])
+print("bias over that at the edge:", (bias / edge)[above][:4].round(2))
 assert (abs(bias[~above]) < 2e-3).all() and (bias[above] < edge[above]).all()
 
 # %% [markdown]
@@ -304,9 +306,9 @@ for k, (name, w) in enumerate(runs.items()):
     away.plot(save, w[:, 1], color=f"C{k}", ls="--", lw=0.7)
     done = [save[np.flatnonzero(abs(w[:, i]) > 0.1)[-1]] for i in (0, 1)]
     print(f"{name:9} less than a tenth is left from {done[0]:.2f} and {done[1]:.2f} on")
-plane.set(xlabel="w1, curvature 1", ylabel="w2, curvature 10")
+plane.set(xlabel="$w_1$, curvature 1", ylabel="$w_2$, curvature 10")
 plane.legend()
-away.set(xlabel="t", ylabel="w1, and w2 (dashed)", xlim=(0, 6))
+away.set(xlabel="t", ylabel="$w_1$, and $w_2$ (dashed)", xlim=(0, 6))
 plt.show()
 assert abs(runs["signs"][50] - 0.5).max() < 2e-3
 assert abs(np.diff(runs["Adam"][:200], axis=1)).max() < 2e-3
@@ -405,7 +407,7 @@ second.plot(t, values)
 second.plot(t, np.minimum(t[:, None], s), "k:", lw=0.8)
 second.plot(layers.t, layers.y["a"], color="0.7", lw=0.8)
 second.set(xlabel="t", ylabel="singular values of W")
-second.set_title("Muon, min(t, s) dotted, two layers grey", fontsize=7)
+second.set_title("Muon; min(t, s) dotted, two layers grey", fontsize=7)
 plt.show()
 inside = polynomial[1][start >= 0.01]
 print("lengths after five steps:", inside.min().round(3), "to", inside.max().round(3))

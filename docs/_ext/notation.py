@@ -27,7 +27,11 @@ SIGNS = {
     r"(?<![-<])->": "→",
     r"\bsqrt(?=\()|\bsqrt (?=\d)": "√",
     r"(?<=[(\[, -])inf(?=[)\]])|(?<=[(\[]-)inf(?=,)": "∞",
+    r"(?<![\w.)\]}|])(?=\.\d)": "0",
+    r"(?<![\w)\]}|∞-])-(?=[\d∞√.(|])|(?<=\s)-(?=\s)|(?<=[\s(\[=,])-$|^-(?=[\d(|])": "−",
 }
+POWER = re.compile(r"(?:(?<![\w.])1|(?<=\d)(?P<times>))e([+-]?)0*(\d+)\b")
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 BRACKETS = r"\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)"  # with brackets inside them two deep
 LOWER = rf"_(?:[A-Za-z0-9]+'*|\*|\{{[^{{}}]*\}}|{BRACKETS})"
 ITEM = rf"(?:{GREEK}|\w{{1,2}}'*)(?:\s?[+-]\s?\w)?"
@@ -61,7 +65,7 @@ def signs(text: str) -> str:
     """Text with the signs that ASCII lacks."""
     for pattern, sign in SIGNS.items():
         text = re.sub(pattern, sign, text)
-    return text
+    return POWER.sub(lambda found: f"{'·' * (found['times'] is not None)}10{(found[2].strip('+') + found[3]).translate(RAISED)}", text)
 
 
 def latex(match: re.Match[str]) -> str:
@@ -75,7 +79,7 @@ def latex(match: re.Match[str]) -> str:
         if not script["index"] and inside[0] in "({":
             inside = inside[1:-1]
         (upper if script["upper"] else lower).append(inner(inside))
-    return (sign or "{}") + f"_{{{','.join(lower)}}}" * bool(lower) + f"^{{{','.join(upper)}}}" * bool(upper)
+    return "0" * sign.startswith(".") + (sign or "{}") + f"_{{{','.join(lower)}}}" * bool(lower) + f"^{{{','.join(upper)}}}" * bool(upper)
 
 
 def symbol(name: str) -> str:
@@ -91,7 +95,9 @@ def symbol(name: str) -> str:
 
 def inner(text: str) -> str:
     """What stands in a script in LaTeX: its symbols, words upright."""
-    return text if text == "*" else "".join(part if formula else WORD.sub(upright, part) for formula, part in pieces(text))
+    if text == "*":
+        return text
+    return "".join(part if formula else WORD.sub(upright, part.replace("−", "-")) for formula, part in pieces(text))
 
 
 def upright(word: re.Match[str]) -> str:

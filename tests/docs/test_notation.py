@@ -8,7 +8,7 @@ from runpy import run_path
 
 import pytest
 
-from tests.support.notation import ASCII
+from tests.support.notation import ASCII, NUMBER
 
 ROOT = Path(__file__).parents[2]
 pieces = run_path(str(ROOT / "docs" / "_ext" / "notation.py"))["pieces"]
@@ -23,15 +23,16 @@ def shown(text: str) -> str:
     ("text", "formulas"),
     [
         ("k^2 I_k(beta)", "⟦k^{2}⟧ ⟦I_{k}⟧(⟦\\beta⟧)"),
-        ("dtheta_i/dt = -sum_j A_ij sin(theta_i)", "⟦d\\theta_{i}⟧/dt = -⟦\\sum_{j}⟧ ⟦A_{ij}⟧ sin(⟦\\theta_{i}⟧)"),
+        ("dtheta_i/dt = -sum_j A_ij sin(theta_i)", "⟦d\\theta_{i}⟧/dt = −⟦\\sum_{j}⟧ ⟦A_{ij}⟧ sin(⟦\\theta_{i}⟧)"),
         ("|xbar|, P^l[r, s'], v[l]", "|⟦\\bar{x}⟧|, ⟦P_{r, s'}^{l}⟧, ⟦v_{l}⟧"),
-        ("d^((k - 2)/2), e^(-beta x^2/2), (1 - x)^2", "⟦d^{(k - 2)/2}⟧, ⟦e^{-\\beta x^{2}/2}⟧, (1 - x)⟦{}^{2}⟧"),
+        ("d^((k - 2)/2), e^(-beta x^2/2), (1 - x)^2", "⟦d^{(k - 2)/2}⟧, ⟦e^{-\\beta x^{2}/2}⟧, (1 − x)⟦{}^{2}⟧"),
         ("t* < 1, rho_*^2, F + K * R, M*a", "⟦t^{*}⟧ < 1, ⟦\\rho_{*}^{2}⟧, F + K * R, M*a"),
         ("x_best >= 10^-5 -> [0, inf)", "⟦x_{\\mathrm{best}}⟧ ≥ ⟦10^{-5}⟧ → [0, ∞)"),
         (
             "W2^T, |V|_F^2, sin^2(phi), sum_(d in S), rho0",
             r"⟦{W_2}^{T}⟧, |V|⟦{}_{F}^{2}⟧, ⟦\sin^{2}⟧(⟦\phi⟧), ⟦\sum_{d \in S}⟧, ⟦{\rho_0}⟧",
         ),
+        ("p = .5 - 1e-8, -.25, 3e5, [-1, .1^2], v0.5", "p = 0.5 − 10⁻⁸, −0.25, 3·10⁵, [−1, ⟦0.1^{2}⟧], v0.5"),
         ("particles.gamma, no_stop, what, model's, E[x], U[0, 1]", "particles.gamma, no_stop, what, model's, E[x], U[0, 1]"),
     ],
 )
@@ -57,5 +58,5 @@ def test_no_ascii_mathematics_is_published() -> None:
     for where, text in published():
         prose = re.sub(r"^```.*?^```|(`+)[^`].*?\1|\$\$.*?\$\$|\$[^$]+\$|<[^>]+>", "", text, flags=re.MULTILINE | re.DOTALL)
         rest = "".join(" " if formula else part for formula, part in pieces(prose))
-        left += [f"{where}: {rest[max(0, m.start() - 30) : m.end() + 20]!r}" for m in ASCII.finditer(rest)]
+        left += [f"{where}: {rest[max(0, m.start() - 30) : m.end() + 20]!r}" for m in (*ASCII.finditer(rest), *NUMBER.finditer(rest))]
     assert not left, "\n".join(left)

@@ -1,6 +1,8 @@
 """The notebooks run, and `odesim notebook` writes them as Jupyter does."""
 
+import ast
 import json
+import re
 import runpy
 from pathlib import Path
 
@@ -13,13 +15,15 @@ from click.testing import CliRunner
 from odesim.cli import cli
 from odesim.cli.about import notebook_of, scripts
 from tests.support.matrix import slow_but
+from tests.support.notation import ASCII, NUMBER
 
+ROOT = Path(__file__).parents[2]
 NAMES = scripts()
 FAST = ("joma",)  # a few seconds; the documentation executes all of them
 
 
 @pytest.mark.parametrize("name", slow_but(NAMES, FAST))
-def test_notebook_runs(name, tmp_path, monkeypatch):
+def test_notebook_runs(name, tmp_path, monkeypatch, capsys):
     """As a script, in an empty folder, from end to end; what it claims it asserts."""
     monkeypatch.chdir(tmp_path)
     source = NAMES[name].read_text()
@@ -30,6 +34,7 @@ def test_notebook_runs(name, tmp_path, monkeypatch):
         runpy.run_path(str(NAMES[name]))
         assert plt.get_fignums()
         plt.close("all")
+    assert not re.findall(r"\d\.\d{10,}", capsys.readouterr().out)  # digits that nobody reads
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -79,3 +84,17 @@ def test_refused(words, sentence, tmp_path, monkeypatch):
     assert (code, stdout) == (2, "")
     assert sentence in stderr and stderr.count("\n") == 1
     assert not list(tmp_path.iterdir())
+
+
+DRAWN = {"label", "xlabel", "ylabel", "title"}  # arguments whose text a picture shows
+
+
+@pytest.mark.parametrize("path", [*NAMES.values(), *sorted((ROOT / "figures").glob("fig_*.py"))], ids=lambda path: path.stem)
+def test_no_ascii_mathematics_is_drawn(path):
+    """Names of axes and curves have the signs of mathematics: kappa is κ, a minus is one, powers stand high."""
+    words = [
+        keyword.value for node in ast.walk(ast.parse(path.read_text())) for keyword in getattr(node, "keywords", ()) if keyword.arg in DRAWN
+    ]
+    texts = [part.value for word in words for part in ast.walk(word) if isinstance(part, ast.Constant) and isinstance(part.value, str)]
+    plain = [re.sub(r"\$[^$]*\$?", "", text) for text in texts if not re.fullmatch(r",?(\.\d)?[efg%]", text)]  # how numbers are written
+    assert [text for text in plain if ASCII.search(text) or NUMBER.search(text)] == []

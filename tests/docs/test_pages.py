@@ -62,6 +62,13 @@ def test_page_runs(page, tmp_path, monkeypatch):
             assert language in ("text", "toml"), language
 
 
+@pytest.mark.parametrize("page", [page for page in PAGES if page.startswith("howto")])
+def test_page_begins_with_a_sentence(page):
+    """Before code, tables and headings: a first reader learns what the page is about."""
+    found = re.search(r"^# .+\n\n(.+)", (DOCS / page).read_text(), re.MULTILINE)
+    assert found and re.match(r"[A-Z]|odesim |`\w", found[1]) and found[1][-1] in ".?:", page
+
+
 @pytest.mark.parametrize("page", [*PAGES, "tutorial.md", "howto/index.md", "architecture.md", "glossary.md"])
 def test_links_and_commands(page):
     """bash reads every command, every relative link is a file."""

@@ -141,7 +141,17 @@ def test_search_finds(word, page, address, browser):
 
 
 @pytest.mark.parametrize(
-    ("words", "page"), [("own model", "own_model"), ("gradient_flow", "own_model"), ("phase diagram", "phase_diagrams")]
+    ("words", "page"),
+    [
+        ("own model", "own_model"),
+        ("gradient_flow", "own_model"),
+        ("phase diagram", "phase_diagrams"),
+        ("noise", "noise"),
+        ("fit", "fits"),
+        ("cluster", "clusters"),
+        ("steady state", "rest_states"),
+        ("bifurcation", "branches"),
+    ],
 )
 def test_search_finds_first(words, page, address, browser):
     """The page that explains it comes before all that mention it."""
