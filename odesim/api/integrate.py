@@ -25,9 +25,9 @@ from odesim.run.clocked import make_clock
 from odesim.run.integrate import integrate_problem
 from odesim.run.noise import noisy_run, times_of
 from odesim.run.overflow import run_without_overflow
-from odesim.run.poles import run_before_poles
 from odesim.run.problem import guarded_system, named_slopes, parts_of, right_side, switched_problem, with_slack
 from odesim.run.solution import Solution
+from odesim.run.unreachable import run_where_solutions_are
 from odesim.stepper.codes import Status
 from odesim.symbolic.system import System
 from odesim.targets.observe import Observer
@@ -213,7 +213,7 @@ def integrate(
     late_words = f"max_seconds = {max_seconds:g}: " if raw.status is Status.INTERRUPTED and late is not None and late() else ""
     if extreme((raw.y, raw.y_last, *numbers.params.values()), dtype):
         raw = run_without_overflow(system, numbers, raw, layout, dtype)
-    raw = run_before_poles(system, numbers, raw, layout, dtype)
+    raw = run_where_solutions_are(system, numbers, problem.y0, raw, layout, dtype, options)
     with on_device():
         y, y_end = layout.split(raw.y), layout.split(on_same_device(raw.y, {"y": raw.y_last})["y"])
     added = [event.name for event in request.loaded.events[len(request.plain.events) :] if not len(raw.events[event.name])]

@@ -19,7 +19,7 @@ from odesim.ensembles.request import METHOD_NAMES, Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
 from odesim.run.observables import observe
 from odesim.run.overflow import end_overflows
-from odesim.run.poles import end_before_poles
+from odesim.run.unreachable import end_where_no_solutions_are
 from odesim.stepper.codes import UNDONE, Status
 from odesim.stepper.problem import usable
 from odesim.transforms.events import Guard
@@ -175,7 +175,7 @@ def integrated(engine: Engine, params: Any, initial: Any, count: int, stop: Arra
     chunk = engine.integrate(params, initial, count, stop, pool, into)
     tell_left(engine.request, chunk)
     end_overflows(engine.request, engine.numbers, chunk, params, initial)
-    end_before_poles(engine.request, engine.numbers, chunk, params, initial)
+    end_where_no_solutions_are(engine.request, engine.numbers, chunk, params, initial)
     observe(engine.request, engine.numbers, chunk, params)
     chunk.status[chunk.status == Status.INTERRUPTED.number] = UNDONE
     if engine.request.options.method in METHOD_NAMES:  # of auto each member has its own

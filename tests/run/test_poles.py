@@ -1,4 +1,4 @@
-"""Steps that pass over a pole of the right-hand side: a run that is ok has not, and what only looks like a pole ends none."""
+"""Steps that pass over a pole, or through a 0 that no solution leaves: a run that is ok has not, and what only looks so ends none."""
 
 from typing import Any
 
@@ -6,15 +6,16 @@ import numpy as np
 import pytest
 import sympy as sp
 from scipy.special import lambertw
-from sympy import Max
+from sympy import Max, Sum
 
 import odesim
-from odesim.symbolic import Event, IndexedBase, Param, System, index, sizes
+from odesim.symbolic import Event, IndexedBase, Param, System, index, over, sizes
+from odesim.symbolic import time as t
 from tests.support.systems import REAL, SOURCE
 
 q, p, x, L = sp.symbols("q p x L", real=True)
 K = sp.Symbol("K", positive=True)
-(i,), (N,) = index("i"), sizes("N")
+(i, j), (N,) = index("i j"), sizes("N")
 Q = IndexedBase("Q", shape=(N,))
 BOUNDS = 10.0 ** np.arange(0, -13, -1)
 
@@ -48,12 +49,27 @@ def test_no_wrong_number_is_ok(form: str, method: str) -> None:
         assert run.ok or "a step passed over a pole of the right-hand side, where K + " in run.message
 
 
-@pytest.mark.parametrize("rate", [sp.tanh(q), sp.exp(q) - 1])
-def test_a_divisor_need_not_be_affine(rate: sp.Expr) -> None:
-    """q' = -q/(K + r(q)) stays above 0; a run and a member to t = 2 with K = 1e-9 are not right, and not ok. K = 1 is."""
-    system = model({q: -q / (K + rate)}, {q: 1.0}, span=(0, 2))
+TOTAL = over(Sum, Q[j] - 1, (j, N))
+OVER: dict[str, Any] = {  # from 1 or 2; none comes to where its divisor, or the factor 1/K of its rate, is for K = 1e-9
+    "tanh": (model({q: -q / (K + sp.tanh(q))}, {q: 1.0}, span=(0, 2)), f"where {K + sp.tanh(q)} = 0"),
+    "exp": (model({q: -q / (K + sp.exp(q) - 1)}, {q: 1.0}, span=(0, 2)), f"where {K + sp.exp(q) - 1} = 0"),
+    "order 2": (model({q: -((q - 1) ** 2) / (K + q - 1) ** 2}, {q: 2.0}, span=(0, 2)), "where K + q - 1 = 0"),
+    "a sum": (model({Q[i]: -(Q[i] - 1) / (K + TOTAL), p: 0}, {Q[i]: 2.0, p: 0.0}, span=(0, 4)), "a pole of the right-hand side, where"),
+    "no pole": (model({q: -(q**2) / (K**2 + q**2)}, {q: 1.0}, span=(0, 2)), "took q through 0"),
+    "a root": (model({q: -sp.sqrt(q**2) / (K + sp.sqrt(q**2))}, {q: 1.0}, span=(0, 2)), "took q through 0"),
+    "a pole on this side": (
+        model({Q[i]: -(Q[i] ** 4) / (K + over(Sum, Q[j] ** 2, (j, N))) ** 2}, {Q[i]: 1.0}, span=(0, 8)),
+        "took Q through 0",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", OVER)
+def test_steps_that_go_where_no_solution_does(case: str) -> None:
+    """A run and a member with K = 1e-9 are not right, and not ok; the member with K = 1 is."""
+    system, words = OVER[case]
     run = odesim.integrate(system, params={"K": 1e-9})
-    assert run.status == "non_finite" and f"where {K + rate} = 0" in run.message
+    assert run.status == "non_finite" and words in run.message
     assert odesim.ensemble(system, params={"K": [1e-9, 1.0]}).status.values.tolist() == [4, 0]
 
 
@@ -62,6 +78,10 @@ LEGAL = {
     "a factor that is 0": ({q: L**2 / x**3 - 1, x: -1}, {q: 1.0, x: 1.0}, ()),
     "poles that cancel": ({q: 1 / x - 2 / (x * (x + 2)), x: -1}, {q: 0.0, x: 1.0}, ()),
     "inside a bounded function": ({q: sp.atan(1 / x), x: -1}, {q: 0.0, x: 1.0}, ()),
+    "a pole of the time": ({q: q / (t - 1)}, {q: -1.0}, ()),
+    "0 that solutions leave": ({q: -sp.sqrt(sp.Abs(q))}, {q: 0.25}, ()),
+    "a sum of squares": ({q: -q / over(Sum, (Q[j] - 1) ** 2, (j, N)), Q[i]: -1}, {q: 1.0, Q[i]: 4.0}, ()),
+    "a state that fades": ({q: -500 * q, x: -1}, {q: 1.0, x: 1.0}, ()),
     "an event goes across": ({q: 1 / x, x: 0}, {q: 0.0, x: 1.0}, (Event("turn", q - 1, 1, resets={x: -x}),)),
 }
 
