@@ -8,6 +8,7 @@ import numpy as np
 
 from odesim.base.arrays import Array, every_phase, on_host
 from odesim.base.errors import OdesimError
+from odesim.inputs.times import Save, save_times
 from odesim.plot.choice import Choice
 from odesim.plot.panels import Quantity, is_apart
 from odesim.plot.scales import TimeAxis
@@ -26,18 +27,20 @@ SIDE = 1e-9  # of the run: how far from a jump its sides are computed; no pictur
 GAPS = "gaps: events too close together for the saved times"
 
 
-def with_times(solution: "Solution") -> "Solution":
+def with_times(solution: "Solution", *, log: bool = False) -> "Solution":
     """The Solution with POINTS times where only start and end were saved, of which a line would be no curve: what it does is not known.
 
+    log: with geometric times instead, whatever was saved; a Map stays as it is.
     The run is integrated once more. One that would take long, or that was stored, stays as it is.
     """
     states = sum(rows[0].size for rows in solution.y.values())
     stats: Any = getattr(solution, "stats", {})
-    if len(solution.t) != 2 or POINTS * states > LARGEST or stats.get("rhs_calls", 0) * states > WORK:
-        return solution
-    first, last = solution.t
     is_map = solution.method == MAP.name
-    times = first + every_phase(int(last - first) + 1, POINTS) if is_map else np.linspace(first, last, POINTS)
+    enough = is_map if log else len(solution.t) != 2
+    if enough or POINTS * states > LARGEST or stats.get("rhs_calls", 0) * states > WORK:
+        return solution
+    first, last = solution.t[[0, -1]]
+    times = first + every_phase(int(last - first) + 1, POINTS) if is_map else save_times(Save(POINTS, log=log), first, last)
     try:
         return replace(solution, t=times, y=solution.dense(times))
     except (OdesimError, AttributeError):  # a stored run, or a file of netCDF

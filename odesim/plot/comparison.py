@@ -16,7 +16,7 @@ from matplotlib.transforms import ScaledTranslation
 
 from odesim.base.arrays import Array
 from odesim.base.errors import counted
-from odesim.plot.choice import several_panels
+from odesim.plot.choice import Choice, several_panels
 from odesim.plot.labels import EndLabels, end_labels, not_shown, symbol
 from odesim.plot.layout import LOW, ROW, add_panels, finish, space_ticks
 from odesim.plot.panels import set_loss_scale, set_value_scale
@@ -103,7 +103,7 @@ def figure_of_comparison(comparison: Comparison, ax: Axes | None = None) -> Figu
     >>> comparison = odesim.compare("scan_snap")  # doctest: +SKIP
     >>> odesim.plot.figure_of_comparison(comparison)  # doctest: +SKIP
     """
-    names, left_out = list(comparison.theory)[:ROWS], list(comparison.theory)[ROWS:]
+    names, left_out = Choice().page(list(comparison.theory), ROWS)
     time_axis = make_time_axis(comparison.t, comparison.said["unit"])
     if ax is not None and len(comparison.theory) > 1:
         raise several_panels(list(comparison.theory))

@@ -18,9 +18,9 @@ from odesim.plot.between import SIDE, is_near, with_between, with_times
 from odesim.plot.choice import Choice, several_panels
 from odesim.plot.labels import LONG, EndLabels, not_shown, symbol
 from odesim.plot.layout import ALONE, BAR, BESIDE, STACKED, STRIP, Cell, add_panels, cells_in_rows, finish, row_heights
-from odesim.plot.panels import EPS, MAX_MARKS, RASTER, SPECTRUM, Quantity, draw_quantity, jump_times, marks_of
+from odesim.plot.panels import EPS, MARKED, MAX_MARKS, RASTER, SPECTRUM, Quantity, draw_quantity, jump_times, marks_of
 from odesim.plot.panels import FAINT as LINES_OF_BUNDLE
-from odesim.plot.scales import TimeAxis, make_time_axis, shade_below, time_text
+from odesim.plot.scales import TimeAxis, is_geometric, make_time_axis, shade_below, time_text
 from odesim.plot.strips import draw_strip
 from odesim.plot.style import CATEGORIES, INK, MARKERS, WIDTH, literal, project_style
 from odesim.plot.style import FAINT as GREY
@@ -31,6 +31,7 @@ from odesim.stepper.occurrences import BELOW, Events
 if TYPE_CHECKING:
     from odesim.run.solution import Solution
 
+COLUMNS = 3
 PANELS = 6  # largest number, and a strip is one; others are named under the title
 TANGLED = 48  # largest number of marks of one event in whose panel lines are told apart
 ROW_OF_TICKS, HIGH = 0.05, 40.0  # height of a row of ticks, in heights of the panel; points: of a panel in a stack
@@ -39,13 +40,15 @@ LARGEST = 5000  # number of ticks, more of which are pixels in a file of curves
 SIZE = 3.0  # points: a mark
 LEGEND = 12  # entries of events, of which more would fill the page
 COLORS = (INK, CATEGORIES[1], CATEGORIES[2], CATEGORIES[3], CATEGORIES[5])
+EARLY, MOST, LITTLE = 0.03, 0.5, 0.2  # of the span; and of the way of a quantity
 FAINT = 0.35  # opacity of a mark of an event that states below atol decide
 
 
 def figure_of_solution(solution: "Solution", choice: Choice | None = None, ax: Axes | None = None) -> Figure:
     """A Figure of a Solution, 80 mm wide, 120 with three columns: lines, maps or bundles, by the number of components, and strips.
 
-    The time axis is logarithmic if the saved times are geometric. Events are marked. The title has the status of an early end.
+    The time axis is logarithmic if the saved times are geometric, or most happens early. Events are marked. The title has the
+    status of an early end.
 
     Parameters
     ----------
@@ -75,8 +78,14 @@ def figure_of_solution(solution: "Solution", choice: Choice | None = None, ax: A
     """
     choice, solution = choice or Choice(), with_times(solution)
     drawn, hidden, still = choose_quantities(solution, choice)
+    early = choice.scale("x") is None and changes_early(drawn, solution.t)
+    if early:
+        solution = with_times(solution, log=True)
+        drawn, hidden, still = choose_quantities(solution, choice)
     drawn = drawn if ax is not None else with_rasters(drawn, solution, maps=not choice.var)
-    time_axis = make_time_axis(solution.t, str(solution.attrs.get("time_unit") or ""), choice.scale("x"))
+    time_axis = make_time_axis(
+        solution.t, str(solution.attrs.get("time_unit") or ""), (early and not is_geometric(solution.t[1:])) or choice.scale("x")
+    )
     drawn, gaps = with_between(drawn, solution, choice, time_axis)
     thinned = [q for q in drawn if q.neighbours > 1]
     notes = [f"constant: {symbol(q.name, q.dims, most=LONG)} = {', '.join(f'{x:.3g}' for x in q.flat[0])}" for q in still]
@@ -113,6 +122,27 @@ def figure_of_solution(solution: "Solution", choice: Choice | None = None, ax: A
         return finish(axes, labels, title, ax=ax, time_axis=time_axis, beside=beside, about=literal(about.replace("`", "")))
 
 
+def changes_early(drawn: Sequence[Quantity], t: Array) -> bool:
+    """Whether half of the quantities, all in the mean, make most of their way in the first EARLY of times t (T,) from 0, and none little.
+
+    Such a picture needs a logarithmic time. The way is the least of that on a linear and on a logarithmic axis of values: what decays by
+    one factor in equal times is even on the latter. Few saved times stay as they are.
+    """
+    if len(t) <= MARKED or t[0] != 0:
+        return False
+    shares = [share for q in drawn if (share := early_share(q, t)) is not None]
+    return bool(shares) and float(np.median(shares)) >= MOST and min(shares) >= LITTLE
+
+
+def early_share(quantity: Quantity, t: Array) -> float | None:
+    """The share of its way that the quantity makes in the first EARLY of times t (T,); None where it does not change."""
+    values = quantity.flat[:, np.isfinite(quantity.flat).all(axis=0)]
+    positive = values.size and values.min() >= 0 < values.max()
+    logs = [np.log(np.maximum(values, max(quantity.floor, EPS * values.max())))] if positive else []
+    ways = [np.append(0.0, np.cumsum(np.linalg.norm(np.diff(one, axis=0), axis=1))) for one in (values, *logs)]
+    return min((float(np.interp(EARLY * t[-1], t, way) / way[-1]) for way in ways if way[-1] > 0), default=None)
+
+
 def choose_quantities(solution: "Solution", choice: Choice) -> tuple[list[Quantity], list[Quantity], list[Quantity]]:
     """(quantities on the page, those left out, constant observables) of a Solution. Raises ParamError for a choice it does not have."""
     choice.check()
@@ -130,27 +160,30 @@ def page_of(
 ) -> tuple[list[Quantity], list[Quantity]]:
     """(quantities on the page, those left out): losses and entropies first, and below them those that have strips.
 
-    Those with a view are the page, after them requested sensitivities {name: of which quantity}, those of a view first. Without views,
-    losses and entropies have a place before states, and states before other observables. Both as long as PANELS panels are not full.
-    What was chosen by name, or all, is drawn.
+    Those with a view are the page, after them losses and entropies, then requested sensitivities {name: of which quantity}, those of a
+    view first. Without views, losses and entropies have a place before states, then other numbers, then what has strips. All as long as
+    PANELS panels are not full, or the row above strips. What was chosen by name, or all, is drawn.
     """
     # a loss says most of a run in one curve, and a page without the states would say nothing of the model
     every = [*sorted(observables, key=lambda q: ("loss" not in q.name, "entropy" not in q.name)), *states]
+    first = [q for q in every if q in observables and ("loss" in q.name or "entropy" in q.name)]
     views = page = [q for q in every if q.view]
     if choice.var or choice.all:
         views, page = [], every
     else:
-        first = [q for q in every if q in observables and ("loss" in q.name or "entropy" in q.name)]
         room, page = PANELS - sum(1 + bool(q.strip) for q in views), [*views]
         shown = {q.name for q in views}
+        numbers = [q for q in observables if not q.shape]
         after = sorted((q for q in every if q.name in requested), key=lambda q: requested[q.name] not in shown)
-        rest = after if views else [*first, *states, *every]
-        for q in dict.fromkeys(rest):
+        rest = [*first, *after] if views else [*first, *(q for q in [*states, *numbers] if not q.strip), *states, *every]
+        if any(q.strip for q in views):
+            room = max(room, COLUMNS - sum(not q.strip for q in views))
+        for q in dict.fromkeys(q for q in rest if q not in views):
             size = 1 + bool(q.strip)
             if size <= room or room == PANELS:
                 page.append(q)
                 room -= size
-    page = sorted(page, key=lambda q: (bool(q.strip), bool(views) and not q.view, every.index(q)))
+    page = sorted(page, key=lambda q: (bool(q.strip), bool(views) and not q.view and q not in first, every.index(q)))
     return page, [q for q in every if q not in page]
 
 

@@ -56,6 +56,21 @@ def symbols(case: Any, name: str) -> list[str]:
     return [symbol(name, case.dims.get(name, ()))]
 
 
+def test_what_happens_early_has_a_logarithmic_time() -> None:
+    """y' = -k (y - 1) makes 1 - exp(-0.03 k) of its way in the first 3 % of a span of 1: more than half where k > 23.
+
+    Not beside what happens late, not where an exponential decays to 0, which is even on its own scale, and not where it was refused.
+    """
+    t = np.linspace(0, 1, 200)
+    y = {k: 1 - np.exp(-k * t) for k in (1, 15, 40)}
+    cases: dict[tuple[int, ...], str] = {(40,): "log", (15,): "linear", (40, 1): "linear", (40, 15, 40): "log"}
+    for rates, scale in cases.items():
+        case = solution({f"x{n}": y[k] for n, k in enumerate(rates)}, t=t)
+        assert figure_of_solution(case).axes[0].get_xscale() == scale, rates
+        assert figure_of_solution(case, Choice(log="none")).axes[0].get_xscale() == "linear"
+    assert figure_of_solution(solution({"x": np.exp(-20 * t)}, t=t)).axes[0].get_xscale() == "linear"
+
+
 @pytest.mark.slow
 def test_kinds() -> None:
     """The number of components decides between lines, a map and a bundle; many scalars beyond the panels are named."""
@@ -102,11 +117,21 @@ def test_a_page_has_six_panels() -> None:
 @pytest.mark.parametrize(("view", "shape", "beside"), [("Points", (6,), 1), ("Matrix", (6, 5), 2), ("Lines", (6, 5), 0)])
 def test_views_are_the_page(view: str, shape: tuple[int, ...], beside: int) -> None:
     """What has a view is drawn, that way, and nothing else: a strip beside it, and of a matrix its norm below it."""
-    case = solution({"x": grow(*shape), "y": grow()}, observables={"loss": grow()}, dims={"x": ("i", "a")[: len(shape)]})
+    case = solution({"x": grow(*shape), "y": grow()}, observables={"gain": grow()}, dims={"x": ("i", "a")[: len(shape)]})
     case.attrs = case.attrs | {"views": {"x": view}}
     figure = figure_of_solution(case)
     panels = [axes for axes in figure.axes if not str(axes.get_label()).startswith("<colorbar")]
-    assert len(panels) == 1 + beside and notes(figure) == ["not shown: loss, $y$" + f"; {BESIDE}" * bool(beside)]
+    assert len(panels) == 1 + beside and notes(figure) == ["not shown: gain, $y$" + f"; {BESIDE}" * bool(beside)]
+
+
+def test_entropies_stand_beside_views() -> None:
+    """Losses and entropies that a System forgot to name are on the page while it, or the row above its strips, has room."""
+    y = {"W": grow(6, 5), "V": grow(6, 5), "s": grow()}
+    case = solution(y, observables={"entropy": grow(2), "loss": grow()}, dims={"W": ("i", "j"), "V": ("i", "j"), "entropy": ("n",)})
+    case.attrs = case.attrs | {"views": {"W": "Matrix", "V": "Matrix", "s": "Lines"}}
+    figure = figure_of_solution(case)
+    shown = [axes.get_ylabel() for axes in figure.axes[:3]]
+    assert shown == ["loss", r"$\mathrm{entropy}_{n}$", "$s$"]
 
 
 @pytest.mark.parametrize("view", ["Lines", "Points"])
