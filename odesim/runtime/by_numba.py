@@ -18,12 +18,13 @@ NUMBERS = {I64: types.int64, I1: types.boolean, F64: types.float64, F32: types.f
 
 def dispatcher(function: Any) -> Any:
     """A function as numba's, compiled at its first call."""
-    return numba.njit(error_model="numpy", **function.options)(function.py_func)
+    options: Any = {key: value for key, value in function.options.items() if key != "loops"}
+    return numba.njit(error_model="numpy", **options)(function.py_func)
 
 
 def address(function: Any) -> int:
     """The address of a function with a signature, compiled at once as one that C may call."""
-    options: Any = {key: value for key, value in function.options.items() if key != "forceinline"}
+    options: Any = {key: value for key, value in function.options.items() if key not in ("forceinline", "loops")}
     function.callback = numba.cfunc(function.signature, error_model="numpy", **options)(function.py_func)
     return int(function.callback.address)
 

@@ -12,3 +12,5 @@ GROWN = 1024.0
 """So many roundings of |A| |X| |v| are an error of growth: without it there are at most some fifty."""
 SEPARATE = "separate_pass"
 """A part of the names of functions that are never inlined."""
+LOOPS = "loops."
+"""The beginning of the names of functions that get all passes, in a module where others get few."""

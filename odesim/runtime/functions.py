@@ -11,7 +11,7 @@ from typing import Any
 
 
 class Function:
-    """A Python function to be compiled. signature: of one that C may call; options: fastmath, forceinline."""
+    """A Python function to be compiled. signature: of one that C may call; options: as of njit."""
 
     def __init__(self, py_func: Callable[..., Any], signature: str = "", **options: Any) -> None:
         self.py_func, self.signature, self.options = py_func, signature, options
@@ -63,6 +63,7 @@ def njit(signature: Any = "", **options: Any) -> Any:
     """Marks a function as one to be compiled: a decorator, with or without a signature such as "void(int64, float64)" and options.
 
     fastmath: {"contract"} or False; without it a function has that of the first that calls it. forceinline: inlined wherever it is called.
+    loops: it has long loops over numbers, and is worth all passes of LLVM where others get few.
     """
     if callable(signature):
         return Function(signature)

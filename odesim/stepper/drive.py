@@ -288,7 +288,9 @@ def driver(kind: str, by_state: bool) -> dict[str, int]:
     # one driver for all methods: a first call waits for it once. It is compiled here and not where its functions are defined: these modules
     # can be imported, where rules of step control are not compiled
     names = list(SIGNATURES) if kind in ("implicit", "stabilised") else ["run", "probed"]
-    lines = [f'{name} = njit("{SIGNATURES[name]}")({name})' for name in names]
+    # a stabilised method is one for very many states, and its steps are loops over them
+    loops = ("combined", "run") if kind == "stabilised" else ("combined",)
+    lines = [f'{name} = njit("{SIGNATURES[name]}", loops={name in loops})({name})' for name in names]
     return load_native("\n\n".join([driver_text(kind, by_state), *lines, ""]), kind, names, once=True)
 
 

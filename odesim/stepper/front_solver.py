@@ -23,10 +23,10 @@ MANY = 30_000
 LARGEST_ERROR = 1e-11
 """The error of a row, relative to its terms, above which pivots are looked for everywhere."""
 
-helper = njit(fastmath={"contract"})
+helper, loops = njit(fastmath={"contract"}), njit(fastmath={"contract"}, loops=True)
 
 
-@helper
+@loops
 def multiply(at: Any, m: int, n: int, k: int, a: int, b: int, c: int, f: int) -> None:
     """c (m, n) -= a (m, k) b (k, n), columns f apart."""
     if at[GEMM] != 0 and m * n * k > MANY:
@@ -44,7 +44,7 @@ def multiply(at: Any, m: int, n: int, k: int, a: int, b: int, c: int, f: int) ->
                 column[i] -= left[i] * weight
 
 
-@helper
+@loops
 def factor_front(at: Any, front: int, f: int, w: int, pivots: Any) -> bool:
     """Eliminates the first w of f unknowns of a front (f, f), column by column; whether that can be."""
     F = doubles(front)
@@ -139,7 +139,7 @@ def factor(at: Any) -> bool:
     return True
 
 
-@helper
+@loops
 def substitute(at: Any) -> None:
     """X = the solution for the right side X."""
     x, v = doubles(at[X]), doubles(at[LOCAL])

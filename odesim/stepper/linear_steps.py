@@ -14,7 +14,7 @@ import numpy as np
 from odesim.runtime.intrinsics import call, doubles, floats, ints
 from odesim.stepper.control import move_back
 from odesim.stepper.crossings import evaluate, put_all
-from odesim.stepper.operations import helper, tree_sum
+from odesim.stepper.operations import helper, loops, tree_sum
 
 TINY = 1e-300
 """The least absolute tolerance that a run has."""
@@ -26,7 +26,7 @@ def jacobian_row(at: Any, turn: float) -> int:
     return at[JACOBIANS] + 8 * int(turn) * at[JACOBIAN_SIZE]
 
 
-@helper
+@loops
 def row_sum(at: Any, row: int) -> float:
     """The sum of a row: blocks of 1024, as odesim.runtime.sums."""
     sums, x, n = doubles(at[SUMS]), doubles(row), at[N]
@@ -117,7 +117,7 @@ def solved(at: Any, good: bool, J: int, g: float, x: int, b: int) -> bool:
     return good and n == 0
 
 
-@helper
+@loops
 def restore(at: Any, y: int) -> None:
     """Moves y to where the linear invariants have their values; what is far below any absolute tolerance is 0."""
     # decaying components would stay at 5e-324, which rounding does not let fall, and arithmetic on such numbers takes 100 times as long:

@@ -62,7 +62,7 @@ def grid(at: Any, q: float) -> float:
     return doubles(at[TIMES])[int(q)] if int(q) < at[SAVED_TIMES] else inf
 """
 FORM = '''
-@helper
+@loops
 def {form}_of_block({block}) -> float:
     """The sum over i = lo..hi-1 (at most 1024); e begins at lo. Uses the first 32 of SUMS; up to 64 are added in sequence."""
     sums, single = doubles(at[SUMS]), at[WIDTH] == 4

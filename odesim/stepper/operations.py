@@ -15,7 +15,7 @@ from odesim.runtime.intrinsics import call, doubles, floats, ints
 from odesim.stepper.control import weight
 
 # fastmath is said: what says nothing takes over that of whoever calls it first
-helper = njit(fastmath=False)
+helper, loops = njit(fastmath=False), njit(fastmath=False, loops=True)
 
 
 @helper

@@ -12,7 +12,7 @@ from typing import Any
 from llvmlite import ir
 
 from odesim.base.parsing import parse
-from odesim.runtime.constants import SEPARATE
+from odesim.runtime.constants import LOOPS, SEPARATE
 from odesim.runtime.functions import Function
 from odesim.runtime.kinds import F64, I64, VOID, Kind
 from odesim.targets.arithmetic import NONE, Value, cast, flat, gathered, types_of
@@ -28,14 +28,15 @@ LONG = 30
 def write_module(module: ModuleType, text: str, names: Sequence[str], once: bool = False) -> str:
     """The LLVM text of these functions of a module with this text, named odesim_<name>, and of all that they call.
 
-    once: long functions that are called from several places are not copied there.
+    once: long functions that are called from several places are not copied there, all others are.
     """
     unit = Unit(module, text)
     for name in names:
         unit.export(getattr(module, name))
     for llvm, count in unit.calls.items() if once else ():
-        if count > 1 and "alwaysinline" not in llvm.attributes and sum(len(block.instructions) for block in llvm.blocks) >= LONG:
-            llvm.attributes.add("noinline")
+        if not {"alwaysinline", "noinline"} & llvm.attributes:
+            short = sum(len(block.instructions) for block in llvm.blocks) < LONG
+            llvm.attributes.add("alwaysinline" if count == 1 or short else "noinline")
     return str(unit.llvm)
 
 
@@ -80,13 +81,13 @@ class Unit:
         """A function for these kinds of arguments, and the kind of its result."""
         key = function, kinds
         if key not in self.done:
-            name = f"{function.__name__}.{len(self.done)}"
+            name = f"{LOOPS * bool(function.options.get('loops'))}{function.__name__}.{len(self.done)}"
             types = [t for kind in kinds for t in types_of(kind)]
             llvm = ir.Function(self.llvm, ir.FunctionType(ir.VoidType(), types), name)
             llvm.linkage = "internal"
             if function.options.get("forceinline"):
                 llvm.attributes.add("alwaysinline")
-            elif SEPARATE in name:
+            elif SEPARATE in name or LOOPS in name:
                 llvm.attributes.add("noinline")
             self.flags.append(function.options.get("fastmath", self.flags[-1]))
             self.done[key] = llvm, None

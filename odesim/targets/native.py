@@ -10,6 +10,7 @@ from typing import Any
 
 from odesim.base.errors import CacheWarning, CodegenError
 from odesim.base.memo import ForkLock
+from odesim.runtime.constants import LOOPS
 from odesim.targets.cache import load_module, module_name, read_file, write_file
 
 # functions of the C library that machine code may call; any other would belong to the run time of numba or Python
@@ -25,8 +26,8 @@ WATCHERS: list[Callable[[float | None], None]] = []
 def load_native(text: str, stem: str, names: Sequence[str], *, once: bool = False) -> dict[str, int]:
     """{name: address} of these functions of the module with this text; the addresses are valid until the process ends.
 
-    once: what several places call stands there once, and loops are not unrolled. Of a driver, whose time is that of the functions which it
-    calls by address, that halves the time of its build.
+    once: only functions of the option `loops` get all passes, all others a few, and what is not short stands there once. Of a driver,
+    whose time is that of such loops and of what it calls by address, that takes a third of the time to build.
     Each is a function of odesim.runtime.functions.njit with a signature. It takes int64 and float64, returns one of these or nothing,
     and cannot raise.
     """
@@ -86,8 +87,8 @@ def _engine(code: bytes) -> Any:
     return engine
 
 
-def _machine() -> Any:
-    """The LLVM target machine of this processor, for code at any address."""
+def _machine(level: int = 3) -> Any:
+    """The LLVM target machine of this processor, for code at any address. level: of the care with which it makes instructions."""
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
@@ -95,27 +96,45 @@ def _machine() -> Any:
     features = llvm.get_host_cpu_features().flatten()
     target = llvm.Target.from_default_triple()
     return target.create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=features, opt=3, reloc="default", codemodel="jitdefault", jit=True
+        cpu=llvm.get_host_cpu_name(), features=features, opt=level, reloc="default", codemodel="jitdefault", jit=True
     )
 
 
 def _build(text: str, stem: str, names: tuple[str, ...], once: bool = False) -> bytes:
     """The machine code of these functions, with C calling convention and the names odesim_<name>."""
-    import llvmlite.binding as llvm
 
     from odesim.targets.front_end import write_module
 
-    machine, module = _machine(), load_module(text, stem)
-    whole = llvm.parse_assembly(write_module(module, text, names, once))
+    machine, module = _machine(1 if once else 3), load_module(text, stem)
+    whole = _optimised(write_module(module, text, names, once), machine, once)
     sys.modules.pop(module.__name__, None)
-    whole.triple, whole.data_layout = llvm.get_default_triple(), str(machine.target_data)
-    options = llvm.create_pipeline_tuning_options(speed_level=3)
-    options.loop_vectorization = options.slp_vectorization = True
-    options.loop_unrolling = not once
-    builder = llvm.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(whole, builder)
     # an object with other symbols could not be loaded in a later process, where another library may not be there: refused, not cached
     foreign = {f.name for f in whole.functions if f.is_declaration and not f.name.startswith("llvm.")} - _LIBRARY
     if foreign:
         raise CodegenError(f"generated code calls {', '.join(sorted(foreign))}")
     return bytes(machine.emit_object(whole))
+
+
+def _optimised(text: str, machine: Any, once: bool) -> Any:
+    """A module of LLVM's language after LLVM's passes; once: as of load_native."""
+    import llvmlite.binding as llvm
+
+    whole = llvm.parse_assembly(text)
+    whole.triple, whole.data_layout = llvm.get_default_triple(), str(machine.target_data)
+    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    options.loop_vectorization, options.loop_unrolling, options.slp_vectorization = True, not once, not once
+    builder = llvm.create_pass_builder(machine, options)
+    if once:
+        few = llvm.create_new_module_pass_manager()
+        few.add_always_inliner_pass()
+        few.add_sroa_pass()
+        few.add_simplify_cfg_pass()
+        few.add_instruction_combine_pass()
+        few.run(whole, builder)
+        for function in whole.functions:
+            if not function.is_declaration and not function.name.startswith(LOOPS):
+                function.add_function_attribute("noinline")
+                function.add_function_attribute("optnone")
+    builder.getModulePassManager().run(whole, builder)
+    # machine code is made with care all the same: a driver of small systems would take up to twice the time
+    return llvm.parse_assembly(str(whole).replace(" optnone", "")) if once else whole

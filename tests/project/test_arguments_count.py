@@ -7,7 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2] / "odesim"
 MOST = 7
 PUBLIC = ("check_arguments", "click.command")  # decorators of what people call, whose arguments are what they can ask for
-KERNELS = ("helper", "exported", "kernel")  # decorators of numeric kernels, which take numbers and addresses one by one
+KERNELS = ("helper", "loops", "exported", "kernel")  # decorators of numeric kernels, which take numbers and addresses one by one
 # function -> why it takes more; one that takes no more is to leave the list
 ALLOWED = {
     "runtime/stages.py combine_block": "a numeric kernel, compiled in two modes",

@@ -11,7 +11,7 @@ from odesim.targets.cache import source_of
 
 TEXTS = {"driver": SHARED, "search": SEARCHED}
 
-AGAIN = {"_compile", "helper"}  # how functions are compiled, which a module that is imported by itself says too
+AGAIN = {"_compile", "helper", "loops"}  # how functions are compiled, which a module that is imported by itself says too
 
 
 def names_of(text: str) -> set[str]:

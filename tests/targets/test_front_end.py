@@ -245,6 +245,16 @@ def test_what_several_places_call_stands_once(once):
     assert re.findall(r'define .*@"(\w+)\.\d+"\(.*noinline', written) == ["long"] * once
 
 
+@pytest.mark.parametrize("marked", [False, True])
+@pytest.mark.parametrize("once", [False, True])
+def test_loops_that_are_marked_become_vectors(once, marked):
+    """Of a module that is built so, no others. All is made into instructions with the same care."""
+    text = SHARED.replace("@njit\ndef single", "@njit(loops=True)\ndef single") if marked else SHARED
+    whole = str(native._optimised(write_module(load_module(text, "loops"), text, ["run"], once), native._machine(), once))
+    assert bool(re.search(r"<\d+ x double>", whole)) == (marked or not once)
+    assert "optnone" not in whole
+
+
 LACKING = {
     "a method": "return x.sum()",
     "a list": "y = [1]",
