@@ -33,6 +33,12 @@ def every_phase(n: int, most: int) -> Array:
     return np.append(np.arange(0, n - 1, stride), n - 1)
 
 
+def entry(name: str, at: Iterable[Any]) -> str:
+    """An entry of an array by name: `v[0, 1]`, or `v` of a number."""
+    inside = ", ".join(map(str, at))
+    return f"{name}[{inside}]" if inside else name
+
+
 def array_namespace(*arrays: Any) -> ModuleType:
     """The module that computes with these arrays: cupy where one of them is on a GPU, else numpy."""
     cupy = sys.modules.get("cupy")

@@ -311,7 +311,7 @@ def export_command(what: str, form: str | None, out: Path | None, overwrite: boo
     """Write RUN as one file, or MODEL as text that needs no odesim.
 
     \b
-    csv  One line per saved time: t, v[0], v[1], ..., V[0][1], ...
+    csv  One line per saved time: t, v[0], v[1], ..., "V[0, 1]", ...
          Numbers have all their digits. A text that a spreadsheet would
          execute starts with '.
          Training: the first index is the seed; arrays without times are

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from sympy import Expr, Float, Indexed, S, Symbol
 
 from odesim.api.integrate import integrate
-from odesim.base.arrays import Array
+from odesim.base.arrays import Array, entry
 from odesim.base.datasets import with_accessor
 from odesim.base.errors import ParamError, no_such
 from odesim.dynamics.continuation import Curve, Point, Special, branches_at, is_near, walk
@@ -213,7 +213,7 @@ def entry_of(system: System, text: str, params: dict[str, Any], values: dict[str
     match = COLUMN.fullmatch(text)
     array, index = (match[1].strip(), match[2]) if match else (text, "")
     if array not in real:
-        named = [name + "[0]" * len(p.shape) for name, p in real.items()]
+        named = [entry(name, [0] * len(p.shape)) for name, p in real.items()]
         raise ParamError(no_such("parameter that is a real number", text, named, system.name))
     if not (real[array].shape or index):
         return array, (), array
@@ -221,7 +221,7 @@ def entry_of(system: System, text: str, params: dict[str, Any], values: dict[str
     if not index and math.prod(shape) == 1:
         return array, (0,) * len(shape), array
     at = place(array, index, shape)
-    return array, at, array + "".join(f"[{i}]" for i in at)
+    return array, at, entry(array, at)
 
 
 def with_parameter(system: System, name: str, at: tuple[int, ...], numbers: Numbers) -> Field:

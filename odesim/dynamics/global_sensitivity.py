@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from odesim.api.ensemble import ensemble
 from odesim.api.ensemble_request import choose_members, label_of
 from odesim.api.request import span_of_steps
-from odesim.base.arrays import Array
+from odesim.base.arrays import Array, entry
 from odesim.base.datasets import with_accessor
 from odesim.base.errors import ParamError, SolveError, counted, no_such, value_text
 from odesim.base.options import MAX_MEMBERS, Values
@@ -325,8 +325,7 @@ def quantity(system: System, members: xarray.Dataset, name: str, index: str) -> 
     if not index:
         return list(entries(name, shape)), values.reshape(len(values), -1)
     at = place(name, index, shape)
-    label = name + "".join(f"[{i}]" for i in at)
-    return [label], values.reshape(len(values), -1)[:, [np.ravel_multi_index(at, shape)]]
+    return [entry(name, at)], values.reshape(len(values), -1)[:, [np.ravel_multi_index(at, shape)]]
 
 
 def dataset(

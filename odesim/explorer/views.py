@@ -11,7 +11,7 @@ import sympy as sp
 from contourpy import contour_generator
 
 from odesim.api.ensemble import ensemble
-from odesim.base.arrays import Array
+from odesim.base.arrays import Array, entry
 from odesim.base.errors import counted
 from odesim.dynamics.field import make_field
 from odesim.dynamics.rest import Rest, distinct, is_same, slow_states
@@ -35,7 +35,7 @@ def component_names(states: Sequence[str], shapes: Sequence[tuple[int, ...]]) ->
     """The numbers of states by name, in the order of a state vector: `u`, `v[0]`, `W[1, 2]`."""
     names: list[str] = []
     for name, shape in zip(states, shapes, strict=True):
-        names += [f"{name}[{', '.join(map(str, index))}]" for index in product(*map(range, shape))] if shape else [name]
+        names += [entry(name, index) for index in product(*map(range, shape))]
     return names
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import sympy as sp
 from sympy.printing.str import StrPrinter
 
-from odesim.base.arrays import Array, on_host
+from odesim.base.arrays import Array, entry, on_host
 from odesim.base.device import SMALL, free_bytes
 from odesim.base.errors import ModelError, ParamError, counted, failure_text, no_such
 from odesim.inputs.grammar import EXACT, Value, parse_value
@@ -120,8 +120,7 @@ def _refuse(name: str, array: Array, bad: Any, what: str) -> None:
     """Raises ParamError where an entry is bad, with the first one: `P[1, 4] = -0.2 lies outside [0, 1]`."""
     if np.any(bad):
         indices = tuple(int(k) for k in np.unravel_index(int(np.argmax(bad)), np.shape(array)))
-        entry = f"{name}[{', '.join(map(str, indices))}]" if indices else name
-        raise ParamError(f"{entry} = {_number_text(array[indices].item())} {what}")
+        raise ParamError(f"{entry(name, indices)} = {_number_text(array[indices].item())} {what}")
 
 
 def check_domain(place: Place, array: Array, first: int) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from odesim.base.arrays import Array, to_ends
+from odesim.base.arrays import Array, entry, to_ends
 from odesim.base.errors import ParamError, apart, counted, no_such, value_text
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class Choice:
                 raise ParamError(f"{name} is for ensembles, and the run is {kind}")
 
     def of_training(self, run: "xarray.Dataset") -> "xarray.Dataset":
-        """The chosen observables of a training Dataset; with an index, the component of each, called `c[0,3]`. Raises ParamError."""
+        """The chosen observables of a training Dataset; with an index, the component of each, called `c[0, 3]`. Raises ParamError."""
         self.check()
         self.refuse_axes("a training")
         axes = {str(name): tuple(dim for dim in v.dims if dim not in ("seed", TIME)) for name, v in run.data_vars.items()}
@@ -141,9 +141,8 @@ class Choice:
         names = self.names(shapes, str(run.attrs.get("task", "the run")), "recorded observable", RECORD)
         if self.index is None:
             return run.drop_vars([name for name in run.data_vars if name not in names]) if self.var else run
-        index = ",".join(map(str, self.index))
         parts = {name: self.component(name, shapes[name]) or () for name in names}
-        chosen = {f"{name}[{index}]": run[name].isel(dict(zip(axes[name], part, strict=True))) for name, part in parts.items()}
+        chosen = {entry(name, self.index): run[name].isel(dict(zip(axes[name], part, strict=True))) for name, part in parts.items()}
         return run.drop_vars(list(run.data_vars)).assign(chosen)
 
 

@@ -13,6 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
+from odesim.base.arrays import entry
 from odesim.base.errors import counted
 from odesim.plot.labels import EndLabels, add_header, end_labels, place_labels, symbol
 from odesim.plot.layout import add_panels, cells_in_rows
@@ -38,11 +39,6 @@ def headed(
     add_header(figure, title, notes, handles)
     place_labels(figure, labels)
     return figure
-
-
-def entry(name: str, at: Sequence[int]) -> str:
-    """An entry of a state as text: `v[0, 1]`, or `v` of a number."""
-    return f"{name}[{', '.join(map(str, at))}]" if at else name
 
 
 def time_label(data: "xarray.Dataset", discrete: bool = False) -> str:
@@ -286,8 +282,8 @@ def figure_of_sensitivity(data: "xarray.Dataset") -> Figure:
 
 
 def label_of(text: str) -> str:
-    """An entry such as v[0][1] or v[0, 1] as a formula."""
-    return symbol(text.replace("][", ",").replace(" ", ""))
+    """An entry such as v[0, 1] as a formula; older files have v[0][1]."""
+    return symbol(text.replace("][", ","))
 
 
 ANSWERS: Mapping[str, Callable[["xarray.Dataset"], Figure]] = {

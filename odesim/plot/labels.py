@@ -56,7 +56,7 @@ def symbol(name: str, index: Sequence[str] = (), *, most: int = 13) -> str:
     """
     head, bracket, inside = name.partition("[")
     if bracket and not index:
-        return symbol(head, inside.rstrip("]").split(","), most=most)
+        return symbol(head, inside.rstrip("]").replace(" ", "").split(","), most=most)
     if pair := DERIVATIVE.fullmatch(name):
         return derivative(pair[1], pair[2], index)
     letters = to_math(name)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from odesim.base.arrays import Array
+from odesim.base.arrays import Array, entry
 from odesim.base.errors import ParamError, no_such
 from odesim.plot.choice import Choice, split_index
 from odesim.plot.labels import symbol
@@ -171,7 +171,7 @@ def find_varied(run: "xarray.Dataset", text: str, option: str) -> Varied:
         raise ParamError(no_such(f"varied number ({option})", text, [*arrays, TIME], str(run.attrs["model"])))
     shape = arrays[name]
     if len(index) != len(shape) or any(i >= n for i, n in zip(index, shape, strict=False)):
-        example = f"{name}[{','.join('0' for _ in shape)}]" if shape else name
+        example = entry(name, [0] * len(shape))
         raise ParamError(f"{option} = {text!r} is not one number of {name}, whose shape is {shape}: write {example}, for example")
     values = run[name].values.reshape(run.sizes[MEMBER], -1)[:, int(np.ravel_multi_index(index, shape)) if shape else 0]
     if not np.isfinite(values.astype(float)).any():

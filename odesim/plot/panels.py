@@ -10,7 +10,7 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, QuadMesh
 
-from odesim.base.arrays import Array, every_phase
+from odesim.base.arrays import Array, entry, every_phase
 from odesim.plot.choice import Choice
 from odesim.plot.labels import LONG, EndLabels, end_labels, place_names, symbol
 from odesim.plot.scales import ALIKE, TimeAxis, add_bar, by_root, cell_edges, color_scale, make_log
@@ -160,7 +160,8 @@ class Quantity:
 
     def part_name(self, i: int) -> str:
         """Component i of the array as text, such as `v[3]`; a number has its name."""
-        return f"{self.name}[{self.component(i)}]" if self.count > 1 or self.shape else self.name
+        at = self.names[i : i + 1] if self.names else np.unravel_index(i, self.shape)
+        return entry(self.name, at if self.count > 1 or self.shape else ())
 
     @property
     def spectrum(self) -> "Quantity | None":

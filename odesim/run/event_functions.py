@@ -12,7 +12,7 @@ from sympy import Expr, Indexed, Symbol
 from sympy.core.relational import Relational
 from sympy.logic.boolalg import BooleanFunction
 
-from odesim.base.arrays import Array, Layout
+from odesim.base.arrays import Array, Layout, entry
 from odesim.base.errors import SolveError
 from odesim.ensembles.members import member_values
 from odesim.inputs.schema import Formula, make_extent
@@ -204,7 +204,7 @@ class EventFunctions:
     def name(self, e: int, i: int) -> str:
         """`bounce[2]`: the name of an event with the component."""
         shape = self.shapes[e]
-        return self.event(e).name + (f"[{', '.join(map(str, np.unravel_index(i, shape)))}]" if shape else "")
+        return entry(self.event(e).name, np.unravel_index(i, shape) if shape else ())
 
     def moment_at(self, at: Point) -> Array:
         """The length of a moment (k,), also at the start."""

@@ -4,7 +4,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from odesim.base.arrays import Array, array_namespace
+from odesim.base.arrays import Array, array_namespace, entry
 from odesim.base.errors import counted
 from odesim.base.options import RunOptions
 from odesim.stepper.codes import ENDS, Standing, Status
@@ -176,8 +176,9 @@ def left(problem: Problem, y: Array) -> tuple[str, str]:
         values = guard.sign * states[guard.state]
         if values.min() < 0:
             at = np.unravel_index(int(np.argmin(values)), values.shape)
-            place = f"[{', '.join(map(str, at))}]" if at else ""
-            sentences.append(f"{guard.state}{place} = {guard.sign * float(values[at]):.3g} left {guard.words}, which its symbol assumes,")
+            sentences.append(
+                f"{entry(guard.state, at)} = {guard.sign * float(values[at]):.3g} left {guard.words}, which its symbol assumes,"
+            )
             bounds.append(f"{'Max' if guard.sign > 0 else 'Min'}({guard.state}, 0)")
     if not sentences:
         return (
@@ -200,8 +201,7 @@ def component(problem: Problem, i: int) -> str:
     layout = problem.rhs.layout
     which = max(k for k in range(len(layout.names)) if layout.offsets[k] <= i)
     shape = layout.shapes[which]
-    index = ", ".join(str(j) for j in np.unravel_index(i - layout.offsets[which], shape)) if shape else ""
-    return f"{layout.names[which]}{f'[{index}]' if index else ''}"
+    return entry(layout.names[which], np.unravel_index(i - layout.offsets[which], shape) if shape else ())
 
 
 def blows_up(problem: Problem, options: RunOptions, t: float, y: Array) -> bool:

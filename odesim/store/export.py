@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from odesim.base.arrays import entry
 from odesim.base.device import check_fits
 from odesim.base.errors import ParamError, StoreError, counted, escaped, no_such
 from odesim.store.chunks import open_group
@@ -132,7 +133,7 @@ def table_of(load: Load, run: "xr.Dataset", source: Path) -> Table:
 
 
 def time_table(load: Load, run: "xr.Dataset") -> Table:
-    """A line per saved time: t, then the entries of all states and observables (v[0], V[0][1]). Arrays without times are left out."""
+    """A line per saved time: t, then the entries of all states and observables (v[0], V[0, 1]). Arrays without times are left out."""
     run = run[[name for name, v in run.data_vars.items() if TIME in v.dims]].transpose(TIME, ...)
     total = 1 + sum(prod(v.shape[1:]) for v in run.data_vars.values())
     check_columns(total)
@@ -225,11 +226,11 @@ def csv_cell(text: str) -> str:
 
 def entries(name: str, shape: tuple[int, ...]) -> Iterator[str]:
     for index in np.ndindex(*shape):
-        yield name + "".join(f"[{i}]" for i in index)
+        yield entry(name, index)
 
 
 def place(name: str, index: str, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The place in an array `name` of this shape that index says, as [0] or [0][1]. Raises ParamError where it has none there."""
+    """The place in an array `name` of this shape that index says, as [0, 1] or [0][1]. Raises ParamError where it has none there."""
     at = tuple(map(int, re.findall(r"\d+", index)))
     if not shape:
         raise ParamError(f"{name} is one number: write {name}, not {name}{index}")

@@ -309,7 +309,7 @@ def test_plot_and_export_read_a_training(odesim, trained, folder):
         done = odesim(*command)
         assert done.exit_code == 0, done.stderr
     head, *lines = (folder / "a.csv").read_text().splitlines()
-    assert head == "t,loss[0],norm[0],w[0][0],w[0][1],w[0][2]" and len(lines) == 5
+    assert head == 't,loss[0],norm[0],"w[0, 0]","w[0, 1]","w[0, 2]"' and len(lines) == 5
     np.testing.assert_array_equal([float(line.split(",")[2]) for line in lines], library.open_run(trained).norm[0])
     assert sorted(os.listdir()) == ["a.csv", "a.nc", "a.png"]
 

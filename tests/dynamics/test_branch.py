@@ -261,11 +261,11 @@ def test_a_branch_point_along_an_entry(layer):
     rows = (Param(R, 0.25, REAL, "rates"),)
     many = System("test.array", SOURCE, {i: n, j: m}, {X[i]: force - X[i] ** 3}, rows, {X[i]: 0.1}, sizes={n: 3, m: 2}, span=(0.0, 200.0))
     found = odesim.branch(many, "R[1, 2]", (-1, 1))
-    assert found.attrs["parameter"] == "R[1][2]" and found["kind"].values.tolist() == ["branch"]
-    assert found["special_R[1][2]"].values == pytest.approx([0], abs=1e-8)
+    assert found.attrs["parameter"] == "R[1, 2]" and found["kind"].values.tolist() == ["branch"]
+    assert found["special_R[1, 2]"].values == pytest.approx([0], abs=1e-8)
     np.testing.assert_allclose(found["X"][:, :2], 0.5, rtol=1e-9)
     third = found["X"].values[:, 2]
-    np.testing.assert_allclose(third**2, np.where(found["branch"] > 0, found["R[1][2]"], 0), atol=1e-9)
+    np.testing.assert_allclose(third**2, np.where(found["branch"] > 0, found["R[1, 2]"], 0), atol=1e-9)
 
 
 def test_a_pattern_and_their_mean_have_one_energy():

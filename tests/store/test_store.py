@@ -1,5 +1,6 @@
 """A stored run is the run, or is not there: round trips, exports, refusals, and a disk that fills."""
 
+import csv
 import errno
 import json
 import shutil
@@ -137,16 +138,16 @@ def test_xarray_reads_it(tmp_path):
 
 
 def test_csv_gives_every_bit_back(tmp_path):
-    """Columns t, v[0], ..., A[0][0], ... in shortest digits that read as the same numbers."""
+    """Columns t, v[0], ..., A[0, 0], ... in shortest digits that read as the same numbers."""
     run = solution()
     write_solution(run, tmp_path / "run.zarr")
     path = export_run(tmp_path / "run.zarr", "csv", tmp_path / "run.csv")
-    header, *lines = path.read_text().splitlines()
-    columns = dict(zip(header.split(","), np.array([line.split(",") for line in lines], float).T, strict=True))
+    header, *lines = csv.reader(path.read_text().splitlines())
+    columns = dict(zip(header, np.array(lines, float).T, strict=True))
     assert list(columns)[:7] == ["t", "v[0]", "v[1]", "v[2]", "v[3]", "v[4]", "B"]
     np.testing.assert_array_equal(columns["t"], run.t)
     np.testing.assert_array_equal(columns["v[3]"], run.y["v"][:, 3])
-    np.testing.assert_array_equal(columns["A[4][2]"].astype(np.float32), run.y["A"][:, 4, 2])
+    np.testing.assert_array_equal(columns["A[4, 2]"].astype(np.float32), run.y["A"][:, 4, 2])
     np.testing.assert_array_equal(columns["gap[0]"], run.observables["gap"][:, 0])
 
 
