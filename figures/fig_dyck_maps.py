@@ -3,11 +3,11 @@
 Stands beside the attention maps of wen2023uninterpretable: one layer, brackets of two types, each token a bracket with its depth. Above,
 maps of attention between tokens (each token once; openers before closers, by depth) of runs that are accurate (numbers); below left, how
 alike two maps are, and a map to itself an eighth of the training before (line: the least); in the middle, along training: accuracy on
-closing brackets of longer sequences, attention to the last open bracket where one closes, and how little matched brackets cancel, which
-is the paper's condition; below right, accuracy at later and later places of sequences as long as the paper's tests, beside the most that
-the last D brackets allow: what does not quite cancel adds up. Training eight times as long does not mend it: with the paper's settings
-(width=50 batch=100 lr=.01 cosine=10000, 10000 steps) seeds 0, 1 and 2 close .97, .99 and .98 rightly from place 56 to 100, and .81, .82
-and .82 from place 400 to 500, where a predictor that sees the last four brackets has .88, .87 and .88.
+closing brackets of longer sequences, attention to the last open bracket where one closes, and how little matched brackets cancel
+(imbalance), which is the paper's condition; below right, accuracy at later and later places of sequences as long as the paper's tests,
+beside the most that the last D brackets allow: what does not quite cancel adds up. Training eight times as long does not mend it: with the
+paper's settings (width=50 batch=100 lr=.01 cosine=10000, 10000 steps) seeds 0, 1 and 2 close .97, .99 and .98 rightly from place 56 to 100,
+and .81, .82 and .82 from place 400 to 500, where a predictor that sees the last four brackets has .88, .87 and .88.
 """
 
 from itertools import combinations

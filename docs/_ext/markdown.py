@@ -25,6 +25,23 @@ def plain(text: str) -> str:
     return "".join(part if k % 2 else re.sub(r"([\\*_<>\[\]$#|])", r"\\\1", part) for k, part in enumerate(parts))
 
 
+def captions(text: str) -> str:
+    """Plain text about a figure as Markdown: from ": a, ...; b and c, ..." on a list of its panels, then the sentences that are left."""
+    text = " ".join(text.split())
+    starts = list[re.Match[str]]()
+    letter = "a"
+    while found := re.compile(rf"(?:(?<=[:;.,] )|^){letter}(?: (?:and|to) ([b-z]))?, ").search(text, starts[-1].end() if starts else 0):
+        starts.append(found)
+        letter = chr(ord(found[1] or letter) + 1)
+    if len(starts) < 2:
+        return plain(text)
+    ends = [*(found.start() for found in starts[1:]), len(text)]
+    items = [text[found.end() : end].rstrip("; ") for found, end in zip(starts, ends, strict=True)]
+    items[-1], stop, rest = re.sub(r"\. (?=[A-Z])", ".\0", items[-1], count=1).partition("\0")
+    rows = [f"- **{found[0][:-2]}**: {plain(item.rstrip('.'))}" for found, item in zip(starts, items, strict=True)]
+    return "\n\n".join([plain(text[: starts[0].start()].strip()), "\n".join(rows), *[plain(rest)] * bool(stop)])
+
+
 def prose(text: str, system: System) -> str:
     """Text about a System as Markdown, with its symbols as formulas: xbar[c], v^2. Names that are words stay words."""
     latex = Formulas(system).print_latex

@@ -27,8 +27,9 @@ SIGNS = {
     r"(?<![-<])->": "→",
     r"\bsqrt(?=\()|\bsqrt (?=\d)": "√",
     r"(?<=[(\[, -])inf(?=[)\]])|(?<=[(\[]-)inf(?=,)": "∞",
+    r"(?<=\d) x (?=\d)": " × ",
     r"(?<![\w.)\]}|])(?=\.\d)": "0",
-    r"(?<![\w)\]}|∞-])-(?=[\d∞√.(|])|(?<=\s)-(?=\s)|(?<=[\s(\[=,])-$|^-(?=[\d(|])": "−",
+    r"(?<![\w)\]}|∞-])-(?=[\d∞√.(|])|(?<=\s)-(?=\s)|(?<=[(\[])-(?=[A-Za-z])|(?<== )-(?=[A-Za-z])|(?<=[\s(\[=,])-$|^-(?=[\d(|])": "−",
 }
 POWER = re.compile(r"(?:(?<![\w.])1|(?<=\d)(?P<times>))e([+-]?)0*(\d+)\b")
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -78,6 +79,9 @@ def latex(match: re.Match[str]) -> str:
         inside = script[0][1:-1] if script["index"] else script[0][1:] or "*"
         if not script["index"] and inside[0] in "({":
             inside = inside[1:-1]
+        if script["lower"] and not match["operator"]:  # of x_i' the prime is that of x; another index stands in brackets, x[i']
+            name = inside.rstrip("'")
+            sign, inside = sign + inside[len(name) :], name
         (upper if script["upper"] else lower).append(inner(inside))
     return "0" * sign.startswith(".") + (sign or "{}") + f"_{{{','.join(lower)}}}" * bool(lower) + f"^{{{','.join(upper)}}}" * bool(upper)
 

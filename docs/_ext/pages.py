@@ -20,7 +20,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
-from markdown import bibliography, methods_table, plain, prose
+from markdown import bibliography, captions, methods_table, plain, prose
 from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 from plotly.offline import get_plotlyjs
@@ -233,10 +233,16 @@ def write_figure(folder: Path, name: str, run: bool) -> Item:
         *("| " + " | ".join(map(plain, row)) + " |" for row in rows),
     ]
     about = [f"# {plain(name)}", f"*{module.QUESTION[0].upper()}{module.QUESTION[1:]}*", plain(title), shown(name, plain(title), run)]
-    about.append(plain(text.strip()))
+    about.append(captions(text))
     less = left_out(module)
-    end = [f"Here by `--fast`: {less}."] * bool(less) + ["Make it with", f"```sh\nodesim figure {name}\n```", key]
-    page.write_text("\n\n".join([*about, "\n".join(table), *end]), encoding="utf-8")
+    about += [f"The picture and the numbers here are those of `--fast`: {less}."] * bool(less)
+    about += [f"```sh\nodesim figure {name}\n```", "## Numbers"]
+    about.append(
+        "What the figure shows, beside what is published, follows from theory, or comes from a script of ours after the paper's code."
+    )
+    papers = bibliography(set(re.findall(r"\b[a-z]+\d{4}[a-z]+\b", text)))
+    end = ["## Papers", *papers] * bool(papers)
+    page.write_text("\n\n".join([*about, "\n".join(table), *end, key]), encoding="utf-8")
     return item
 
 

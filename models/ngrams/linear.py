@@ -2,7 +2,7 @@
 
 The first layer looks back by v_l at lag l, the second weighs what it finds by W[s, r]: in a long context the prediction after token s is
 f[s'] = sum_l v_l sum_r pi_r P^l[r, s'] W[s, r], with the chain P and its law at rest pi. By symmetry W has w_d on the diagonal and w_o
-elsewhere: f = w_o V pi_s' + (w_d - w_o) pi_s sum_l v_l P^l[s, s'], V = sum v. The first part is the unigram, the second with l = 1 the
+elsewhere: f = w_o V pi[s'] + (w_d - w_o) pi_s sum_l v_l P^l[s, s'], V = sum v. The first part is the unigram, the second with l = 1 the
 bigram but for pi_s, by which linear attention cannot divide. From small weights w0 the flow first leaves 0 along the unigram, at
 ln(1/w0)/sigma; v_1 is the largest from then on. The bigram comes along a slow slope, at a time that w0 does not change.
 

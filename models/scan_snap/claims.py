@@ -153,7 +153,7 @@ CLAIMS = (
         "scan_snap.pair_law",
         Source(PAPER, "Theorem 3", "its error under plain gradients by an independent script"),
         "scan_snap.reduced_symmetric at its defaults, scan_snap.reduced with two classes that differ; scan_snap.symmetric to t = 400",
-        "r = c_l^2/c_l'^2 - 1 grows as exp(2 z_l)",
+        "r = c[l]^2/c[l']^2 - 1 grows as exp(2 z_l)",
         pair_law,
         "ratios up to 100, relative error 1e-9",
         when="attention follows the reduced flow",

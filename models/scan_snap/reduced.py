@@ -6,7 +6,7 @@ length one. The K x K matrix G of their overlaps is inverted: `mixing` is G^-1 Q
 so that eta_Y, eta_Z and t matter by Gamma = eta_Z int gamma dt alone.
 
 A token that one class alone has gains where its xi > 0. exp(-2 Z)/P^2 falls by the same number for all distinct tokens of a class, so
-that c_l^2/c_l'^2 - 1 grows as chi_l = exp(2 Z_l) (Theorem 3). A common token loses where it is the only one or the classes are alike.
+that c[l]^2/c[l']^2 - 1 grows as chi_l = exp(2 Z_l) (Theorem 3). A common token loses where it is the only one or the classes are alike.
 
 Assumed: decorrelated decoder gradient (Lemma 3), eta_Z much below eta_Y, K classes of equal probability with linearly independent f.
 It is the limit of scan_snap.full_decorrelated for small eta_Z, not of the plain gradients of scan_snap.full, whose attention is slower

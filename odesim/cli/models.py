@@ -219,10 +219,11 @@ def parameter_table(parameters: list[dict[str, Any]]) -> str:
 def default_rows(described: dict[str, Any]) -> str:
     """The default sizes, span and step of a run."""
     start, end = described["span"]
+    unit = f" ({described['time']})" * bool(described["time"])
     sizes = ", ".join(f"{name} = {n}" for name, n in described["sizes"].items())
     step, pairs = described["noise"].get("step"), [("sizes", sizes)] if sizes else []
     steps = [("step", number_text(step))] if step else []
-    return table([*pairs, ("span", f"{number_text(start)} to {number_text(end)} {described['time']}"), *steps])
+    return table([*pairs, ("span", f"{number_text(start)} to {number_text(end)}{unit}"), *steps])
 
 
 def titled(title: str, lines: Iterable[str]) -> Iterator[str]:

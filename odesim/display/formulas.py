@@ -178,8 +178,8 @@ def equation_latex(formulas: Formulas, key: Key, e: Any) -> tuple[str, str]:
     noise = formulas.noise.get(key)
     if noise is None:
         return rate_latex(formulas, key, formulas.system.discrete), formulas.print_latex(e)
-    right = rf"\left({formulas.print_latex(e)}\right) \mathrm{{d}}t"
-    return rf"\mathrm{{d}} {formulas.print_latex(key)}", f"{right} + {formulas.print_latex(noise)}"
+    drift = rf"\left({formulas.print_latex(e)}\right) \mathrm{{d}}t + " if e != 0 else ""
+    return rf"\mathrm{{d}} {formulas.print_latex(key)}", drift + formulas.print_latex(noise)
 
 
 def rate_latex(formulas: Formulas, key: Key, discrete: bool) -> str:
@@ -193,7 +193,8 @@ def equations_text(system: Definition) -> str:
     lines = []
     for key, e in formulas.equations().items():
         name, right, noise = formulas.print_text(key), formulas.print_text(e), formulas.noise.get(key)
-        lines.append(f"{left.format(name)} = {right}" if noise is None else f"d{name} = ({right}) dt + {formulas.print_text(noise)}")
+        drift = f"({right}) dt + " if e != 0 else ""
+        lines.append(f"{left.format(name)} = {right}" if noise is None else f"d{name} = {drift}{formulas.print_text(noise)}")
     return "\n".join(lines)
 
 
@@ -263,6 +264,10 @@ class _Text(sp.printing.str.StrPrinter):  # type: ignore[misc]
         return f"[{self._print(e.args[0])} = {self._print(e.args[1])}]"
 
 
+SHORT = {"eps": "epsilon", "lam": "lambda"}
+"""Names of Greek letters as code has them."""
+
+
 class LatexPrinter(SympyLatexPrinter):  # type: ignore[misc]
     """A printer of LaTeX with names of several letters upright."""
 
@@ -271,6 +276,8 @@ class LatexPrinter(SympyLatexPrinter):  # type: ignore[misc]
 
     def _deal_with_super_sub(self, string: str, style: str = "plain") -> str:
         name, supers, subs = split_super_sub(string)
+        if name in SHORT:
+            return self._deal_with_super_sub(string.replace(name, SHORT[name], 1), style)
         accent = name[1:] in modifier_dict  # xbar: sympy writes the accent
         if len(name) > 1 and not accent and name.lower() not in greek_letters_set and name.isascii() and name.isalpha():
             return rf"\mathrm{{{name}}}" + "".join(f"^{{{s}}}" for s in supers) + (f"_{{{' '.join(subs)}}}" if subs else "")

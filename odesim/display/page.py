@@ -148,7 +148,7 @@ def defaults(system: Definition) -> str:
     start, end = system.span
     sizes = [f"{name} = {n}" for name, n in system.sizes.items() if not callable(n)]
     steps = [f"steps of {system.step:g}"] if system.step else []
-    return ", ".join([*sizes, f"t from {start:g} to {end:g} {system.time}".strip(), *steps])
+    return ", ".join([*sizes, f"t from {start:g} to {end:g}{f' ({system.time})' * bool(system.time)}", *steps])
 
 
 def formula_latex(formulas: Formulas, f: Formula) -> str:

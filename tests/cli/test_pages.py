@@ -133,7 +133,7 @@ def test_words_of_a_page() -> None:
             ("either", "passes 0"),
         ],
         "Closed forms": [("", "decay: explicit, from any start")],
-        "Defaults": [("", "M = 3, t from 0 to 2.5 seconds")],
+        "Defaults": [("", "M = 3, t from 0 to 2.5 (seconds)")],
     }
     noisy = System("noisy", Source("key", "here"), {}, {u: -u}, (), {u: 1}, noise={u: {c: 1}}, step=0.1, span=(0, 1))
     assert [row.words for rows in page_of(noisy).sections.values() for row in rows if row.words] == [

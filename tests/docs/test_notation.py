@@ -32,6 +32,7 @@ def shown(text: str) -> str:
             "W2^T, |V|_F^2, sin^2(phi), sum_(d in S), rho0",
             r"⟦{W_2}^{T}⟧, |V|⟦{}_{F}^{2}⟧, ⟦\sin^{2}⟧(⟦\phi⟧), ⟦\sum_{d \in S}⟧, ⟦{\rho_0}⟧",
         ),
+        ("a_k' = -w_l, P_m'^2, pi[s'], exp(-V)", "⟦a'_{k}⟧ = −⟦w_{l}⟧, ⟦P'_{m}^{2}⟧, ⟦\\pi_{s'}⟧, exp(−V)"),
         ("p = .5 - 1e-8, -.25, 3e5, [-1, .1^2], v0.5", "p = 0.5 − 10⁻⁸, −0.25, 3·10⁵, [−1, ⟦0.1^{2}⟧], v0.5"),
         ("particles.gamma, no_stop, what, model's, E[x], U[0, 1]", "particles.gamma, no_stop, what, model's, E[x], U[0, 1]"),
     ],

@@ -100,3 +100,20 @@ def test_symbols_in_prose_are_formulas(text, shown, monkeypatch):
     """With their indices and powers; code and words stay."""
     monkeypatch.syspath_prepend(DOCS / "_ext")
     assert run_path(str(DOCS / "_ext" / "markdown.py"))["prose"](text, odesim.load_model("joma.linear")) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (
+            "Beside Fig. 1: a, one;\nb and c, two, a, b; d, three. The\nrest.",
+            "Beside Fig. 1:\n\n- **a**: one\n- **b and c**: two, a, b\n- **d**: three\n\nThe rest.",
+        ),
+        ("Beside b of x. a to c, maps; d, v_H.", "Beside b of x.\n\n- **a to c**: maps\n- **d**: v\\_H"),
+        ("One panel: a, it.", "One panel: a, it."),
+    ],
+)
+def test_captions_are_lists_of_panels(text, shown, monkeypatch):
+    """Each panel is found, and nothing is lost."""
+    monkeypatch.syspath_prepend(DOCS / "_ext")
+    assert run_path(str(DOCS / "_ext" / "markdown.py"))["captions"](text) == shown
