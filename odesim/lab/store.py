@@ -15,7 +15,7 @@ from odesim.base.errors import ParamError, counted
 from odesim.lab.tasks import load_task
 from odesim.lab.training.loop import SEED, TIME, TrainingOptions, Trajectory, axis_names
 from odesim.lab.training.task import Experiment
-from odesim.store.chunks import create_array, every_chunk_written, open_group
+from odesim.store.chunks import create_array, create_group, every_chunk_written, open_group
 from odesim.store.paths import RUN_FORMAT, RUN_MARK, RunLock, check_new_run, damage_errors, publish, temporary_path
 from odesim.store.schema import FINAL, TRAINING, check_readable_run, run_of_kind
 from odesim.store.write import to_plain
@@ -53,8 +53,6 @@ class RunSink:
 
     def open(self, times: Array, rows: Mapping[str, Array]) -> int:
         """Creates or enlarges the arrays for times (T,) and rows like these {name: (R, *shape)}; returns the rows of a block."""
-        import zarr
-
         state = {"steps": int(times[-1]), "status": RUNNING, "message": "still running or killed; --resume continues it"}
         if self.resume:
             with damage_errors(self.path):
@@ -80,7 +78,7 @@ class RunSink:
         try:
             attributes = {RUN_MARK: RUN_FORMAT, **self.attributes, "states": [], "observables": list(rows), **state}
             attributes |= {ROWS: 0, "iteration": 0}
-            group = zarr.create_group(work, zarr_format=3, attributes=to_plain(attributes))
+            group = create_group(work, to_plain(attributes))
             group.create_group(CHECKPOINT)
             _write_array(group, TIME, times, (TIME,))
             _write_array(group, SEED, np.array(self.seeds, np.int64), (SEED,))
@@ -116,14 +114,12 @@ class RunSink:
 
     def finish(self, trajectory: Trajectory) -> None:
         """Writes the observables that are recorded at the end only, and how the training ended."""
-        import zarr
-
         final_only = {name: value for name, value in trajectory.final.items() if name not in trajectory.observables}
         for name, value in final_only.items():
             _write_array(self.group, name, value, axis_names(self.dims, name, value.ndim - 1, timed=False))
         shutil.rmtree(self.path / FINAL, ignore_errors=True)
         if not len(trajectory.t) or trajectory.t[-1] != trajectory.iteration:
-            inner = zarr.create_group(self.path / FINAL, zarr_format=3)
+            inner = create_group(self.path / FINAL)
             for name in trajectory.observables:
                 _write_array(inner, name, trajectory.final[name], None)
         outcome = {name: getattr(trajectory, name) for name in ("status", "message", "iteration", "steps", "stats")}

@@ -19,10 +19,10 @@ from zarr.core.buffer import Buffer, BufferPrototype
 from zarr.storage import LocalStore, WrapperStore
 
 from odesim.base.errors import StoreError
+from odesim.store.guard import META, with_checksum, without_checksum
 from odesim.store.schema import MEMBER
 
 CHUNK = re.compile(r"(.*)/c(?:/(\d+))?(?:/\d+)*", re.ASCII)
-META = "/zarr.json"
 HEADER, LENGTHS = 16, "<4xI4xI"  # bytes of blosc's header; in it the sizes of what is decoded and of the whole
 CHECKSUM = 4  # bytes of a crc32c, the last of a chunk
 
@@ -48,14 +48,24 @@ class CheckedStore(WrapperStore[Any]):
             content: Buffer | None = await self._store.get(key, prototype, byte_range)
         except OSError as error:
             raise StoreError(f"cannot read {self.path}: {error.strerror or error}") from error
-        if content is not None and key.endswith(META):
-            self._remember(key.removesuffix(META), json.loads(content.to_bytes()))
-        elif content is not None and (chunk := CHUNK.fullmatch(key)):
+        if content is not None and is_metadata(key):
+            metadata = without_checksum(json.loads(content.to_bytes()), f"{self.path}: {key[:60]}")
+            self._remember(key[: -len(META) - 1], metadata)
+            return prototype.buffer.from_bytes(json.dumps(metadata).encode())
+        if content is not None and (chunk := CHUNK.fullmatch(key)):
             if chunk[1] not in self.chunks:
-                await self.get(chunk[1] + META, prototype)
+                await self.get(f"{chunk[1]}/{META}", prototype)
             data: Any = content.as_numpy_array()
             await asyncio.to_thread(self._check, key, chunk[1], int(chunk[2] or 0), memoryview(data))
         return content
+
+    async def set(self, key: str, value: Buffer) -> None:
+        """Writes a file; metadata get a checksum."""
+        await self._store.set(key, _sealed(key, value))
+
+    async def set_if_not_exists(self, key: str, value: Buffer) -> None:
+        """Writes a file that is not there; metadata get a checksum."""
+        await self._store.set_if_not_exists(key, _sealed(key, value))
 
     def _remember(self, name: str, metadata: Any) -> None:
         if metadata.get("node_type") == "array":
@@ -84,6 +94,17 @@ class CheckedStore(WrapperStore[Any]):
                 Blosc().decode(content)
             except RuntimeError as error:
                 raise StoreError(f"{where} cannot be decompressed") from error
+
+
+def is_metadata(key: str) -> bool:
+    """Whether a file has the metadata of an array or a group."""
+    return key.rpartition("/")[2] == META
+
+
+def _sealed(key: str, value: Buffer) -> Buffer:
+    if not is_metadata(key):
+        return value
+    return value.from_bytes(json.dumps(with_checksum(json.loads(value.to_bytes())), indent=2).encode())
 
 
 def checked_store(path: Path, *, read_only: bool) -> CheckedStore:

@@ -110,3 +110,12 @@ def open_group(path: Path, mode: Literal["r", "r+"] = "r") -> Any:
     from odesim.store.checked import checked_store
 
     return zarr.open_group(checked_store(path, read_only=mode == "r"), mode=mode, zarr_format=3, use_consolidated=False)
+
+
+def create_group(path: Path, attributes: Mapping[str, Any] | None = None) -> Any:
+    """A new zarr v3 group at path; its metadata, and those of what is created in it, have checksums."""
+    import zarr
+
+    from odesim.store.checked import checked_store
+
+    return zarr.create_group(checked_store(path, read_only=False), zarr_format=3, attributes=dict(attributes or {}))

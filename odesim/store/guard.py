@@ -15,12 +15,14 @@ from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import Any, NoReturn
+from zlib import crc32
 
 import numpy as np
 
 from odesim.base.errors import StoreError
 
 META = "zarr.json"
+CHECKSUM = "crc32"
 OTHER_META = frozenset((".zarray", ".zgroup", ".zattrs", ".zmetadata"))  # of zarr v2, whose codecs may run code
 DTYPES = frozenset(("bool", "float32", "float64", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))))
 COMPRESSORS = frozenset(("blosclz", "lz4", "lz4hc", "zlib", "zstd"))
@@ -55,7 +57,24 @@ def read_document(file: Path) -> dict[str, Any]:
         raise StoreError(f"{file} is damaged: {' '.join(str(error).split())[:120]}") from None
     if not isinstance(value, dict):
         raise StoreError(f"{file} is damaged: it holds no JSON object")
-    return value
+    return without_checksum(value, file)
+
+
+def with_checksum(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The metadata of a group or an array, with a checksum of all of it among its attributes, where zarr and xarray let it be."""
+    text = json.dumps(document, sort_keys=True)
+    return {**document, "attributes": {**document.get("attributes", {}), CHECKSUM: f"{crc32(text.encode()):08x}"}}
+
+
+def without_checksum(document: dict[str, Any], place: object) -> dict[str, Any]:
+    """The metadata that were given a checksum, or that have none, as those of older versions. Raises StoreError where it differs."""
+    attributes = document.get("attributes")
+    if not isinstance(attributes, dict) or CHECKSUM not in attributes:
+        return document
+    plain = {**document, "attributes": {name: value for name, value in attributes.items() if name != CHECKSUM}}
+    if with_checksum(plain) != document:
+        raise StoreError(f"{place} is damaged: it is not what was written: its checksum, the attribute {CHECKSUM}, differs")
+    return plain
 
 
 def read_plain(file: Path) -> bytes:

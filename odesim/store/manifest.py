@@ -16,7 +16,7 @@ from odesim.base.options import NAMES
 from odesim.ensembles.design import Design, Points, Table
 from odesim.ensembles.request import Outputs
 from odesim.stepper.codes import UNDONE
-from odesim.store.chunks import create_array, write_group
+from odesim.store.chunks import create_array, create_group, write_group
 from odesim.store.paths import RUN_FORMAT, RUN_MARK, publish, temporary_path
 from odesim.store.schema import ENSEMBLE, INITIAL, MEMBER, PARAMS, TIME, run_of_kind
 from odesim.store.write import to_plain
@@ -118,8 +118,6 @@ def create_ensemble(path: Path, manifest: Manifest, *, overwrite: bool = False) 
 
     A run that another process created at path meanwhile stays, unless overwrite is given. Raises OSError if the disk refuses.
     """
-    import zarr
-
     work = temporary_path(path)
     design, count = manifest.design, manifest.design.count
     labels = {name: label for name, (label, _) in manifest.labels.items()}
@@ -144,7 +142,7 @@ def create_ensemble(path: Path, manifest: Manifest, *, overwrite: bool = False) 
         return create_array(group, name, (count, *shape), dtype, chunks=chunks, dims=(MEMBER, *dims), fill=fill, every_chunk=True)
 
     try:
-        group = zarr.create_group(work, zarr_format=3, attributes=to_plain(attributes))
+        group = create_group(work, to_plain(attributes))
         inputs = {PARAMS: manifest.params, INITIAL: manifest.initial}
         inputs[POINTS] = {part.name: part.points for part in design.parts if isinstance(part, Points)}
         for name, values in inputs.items():

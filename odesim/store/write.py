@@ -18,7 +18,7 @@ from odesim.base.arrays import Array
 from odesim.base.errors import counted
 from odesim.run.solution import FLOORS, Solution
 from odesim.stepper.occurrences import Events
-from odesim.store.chunks import create_array, write_group
+from odesim.store.chunks import create_array, create_group, write_group
 from odesim.store.guard import inspect_arrays
 from odesim.store.paths import RUN_FORMAT, RUN_MARK, check_new_run, free_path, publish, temporary_path
 from odesim.store.schema import CHUNK_FILES, EVENTS, FINAL, INCOMPLETE, INITIAL, PARAMS, TIME
@@ -95,12 +95,10 @@ def run_attributes(solution: Solution) -> dict[str, Any]:
 
 def _write_arrays(work: Path, solution: Solution) -> tuple[int, str]:
     """Writes the group at work; returns (number of saved times written, the reason if not all)."""
-    import zarr
-
     data = {TIME: np.asarray(solution.t), **solution.y, **solution.observables}
     reserve = work / "room"
     try:
-        group = zarr.create_group(work, zarr_format=3, attributes=run_attributes(solution))
+        group = create_group(work, run_attributes(solution))
         for part in (PARAMS, INITIAL):
             write_group(group, part, {name: np.asarray(value) for name, value in solution.attrs.get(part, {}).items()}, target=CHUNK_BYTES)
         long_events = {str(k): events for k, events in enumerate(solution.events.values()) if len(events) > MAX_ENTRIES}

@@ -14,6 +14,7 @@ import xarray
 import odesim as library
 from odesim.cli.results import EnsembleProgress
 from odesim.plot import Choice, animate
+from tests.support.metadata import change_attributes
 
 RUN = "joma.nonlinear --vary mu=uniform(0.5,2.5) --members 30 --size M=2 --span 0:2 --save 3 --seed 4"
 KEYS = [
@@ -294,10 +295,7 @@ def test_wrong_places(command, said, odesim, folder):
 def test_a_damaged_run(change, said, odesim):
     """Attributes that somebody changed: one sentence and no traceback."""
     odesim("ensemble", *shlex.split(RUN), "--out", "run.zarr", "--quiet")
-    file = Path("run.zarr/zarr.json")
-    found = json.loads(file.read_text())
-    found["attributes"] |= change
-    file.write_text(json.dumps(found))
+    change_attributes("run.zarr", **change)
     done = odesim("rerun", "run.zarr")
     assert done.exit_code == 2 and any(part in done.stderr for part in said.split("|")), (done.stderr, done.exception)
     assert done.stderr.count("\n") == 1

@@ -17,6 +17,7 @@ from odesim.stepper.codes import Status
 from odesim.store.paths import group_attributes
 from tests.support import toy
 from tests.support.matrix import slow_but
+from tests.support.metadata import edit
 
 MODEL = """
 from sympy import Interval, oo
@@ -60,10 +61,7 @@ def run(odesim, folder):
 
 def change(path: str, **attributes: Any) -> None:
     """Other attributes in a stored run."""
-    file = Path(path, "zarr.json")
-    said = json.loads(file.read_text())
-    said["attributes"] |= attributes
-    file.write_text(json.dumps(said))
+    edit(Path(path, "zarr.json"), lambda said: {**said, "attributes": {**said["attributes"], **attributes}})
 
 
 def test_status_says_how_one_run_was_computed(run):

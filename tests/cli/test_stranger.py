@@ -335,7 +335,7 @@ def test_every_array_of_a_run_is_in_its_netcdf(runs, tmp_path):
         for name in names:
             np.testing.assert_array_equal(found[name.replace("/", "_").replace(" ", "_")].values, zarr.open_array(run / name)[...])
         attributes = json.loads((run / "zarr.json").read_text())["attributes"]
-        for name in attributes.keys() - {"coordinates"}:
+        for name in attributes.keys() - {"coordinates", "crc32"}:
             same = found.attrs[name]
             assert attributes[name] in (same, json.loads(same) if isinstance(same, str) and same != attributes[name] else same), name
         assert set(attributes.get("coordinates", "").split()) <= set(found.coords)
@@ -345,13 +345,10 @@ def test_what_is_not_there_takes_no_time(runs):
     """1e10 members of which three are there: status, csv and the count of work are those of three; nc and plot refuse."""
     run = copy(runs["ensemble"], Path("bad.zarr"))
     for file in run.rglob("zarr.json"):
-        text = file.read_text()
-        said = json.loads(text)
-        if said.get("shape", [0])[:1] == [3] and file.parent.name != "time" and file.parent.parent == run:
-            said["shape"][0] = 10**10
-        elif file.parent == run:
-            said["attributes"]["members"] = 10**10
-        file.write_text(json.dumps(said))
+        shape = json.loads(file.read_text()).get("shape", [0])
+        if shape[:1] == [3] and file.parent.name != "time" and file.parent.parent == run:
+            edit(file, lambda said: {**said, "shape": [10**10, *said["shape"][1:]]})
+    edit(run / "zarr.json", lambda said: {**said, "attributes": {**said["attributes"], "members": 10**10}})
     assert check_reading("status", "bad.zarr", calls=100_000) == 0
     assert "3 of 10000000000 members" in read("status", "bad.zarr")[1]
     assert check_reading("export csv", "bad.zarr", calls=300_000) == 0

@@ -1,6 +1,5 @@
 """Trainings with cupy's arrays that are stored, gone on with and computed again, and those that are refused."""
 
-import json
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -17,6 +16,7 @@ from odesim.lab.resume import rerun_training, resume_training
 from odesim.lab.store import training_attributes
 from odesim.lab.training.loop import Trajectory
 from tests.cuda.test_training import BACKEND, same, trained
+from tests.support.metadata import change_attributes
 
 
 @pytest.mark.first(1)
@@ -62,9 +62,7 @@ def test_cuda_is_not_what_older_runs_were_trained_with(tmp_path: Path) -> None:
     """A run that names no backend is numpy's."""
     path = tmp_path / "run.zarr"
     trained("scan_snap", out=path)
-    about = json.loads((path / "zarr.json").read_text())
-    del about["attributes"]["backend"]
-    (path / "zarr.json").write_text(json.dumps(about))
+    change_attributes(path, backend=None)
     assert rerun_training(path).same
     assert trained("scan_snap", steps=6, out=path, resume=True).iteration == 6
 

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 import shutil
 import struct
 import tracemalloc
@@ -18,6 +19,7 @@ from numcodecs.blosc import Blosc
 
 import odesim
 from odesim.base.errors import StoreError
+from odesim.store.guard import CHECKSUM
 from tests.support.strangers import READS, check_reading, copy, edit, make_runs
 
 LARGEST = (1 << 31) - 64  # bytes that blosc can promise in a file of any size
@@ -134,6 +136,24 @@ def test_a_run_without_checksums_opens(kind, runs, tmp_path):
     for file in run.rglob("zarr.json"):
         edit(file, lambda metadata: {**metadata, **({"codecs": metadata["codecs"][:-1]} if "codecs" in metadata else {})})
     assert odesim.open_run(run).load().identical(wanted)
+
+
+@pytest.mark.parametrize("kind", ["integration", "ensemble", "training"])
+def test_no_digit_of_a_manifest_is_another(kind, runs, tmp_path):
+    """Numbers in the metadata of the run and of each array, one digit of which is changed: not one is read."""
+    run = copy(runs[kind], tmp_path / "run.zarr")
+    for file in sorted(run.rglob("zarr.json")):
+        text = file.read_text()
+        assert CHECKSUM in json.loads(text)["attributes"]
+        digits = [found.end() - 1 for found in re.finditer(r"[\s\[:,-][\d.]*[1-8]", text)]
+        for place in digits[:: max(1, len(digits) // 6)]:
+            changed = f"{text[:place]}{int(text[place]) + 1}{text[place + 1 :]}"
+            file.write_text(changed)
+            if json.loads(changed) != json.loads(text):  # the 17th digit may not matter
+                with pytest.raises(StoreError):
+                    odesim.open_run(run)
+        file.write_text(text)
+    odesim.open_run(run)
 
 
 @pytest.mark.parametrize("command", READS)

@@ -1,6 +1,5 @@
 """Runs of which a file is lost: zarr reads the fill value there, so each reader refuses them."""
 
-import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,6 +15,7 @@ from odesim.base.errors import StoreError
 from odesim.store import export_run, read_solution, write_solution
 from odesim.store.chunks import has_files
 from odesim.store.schema import inspect_run
+from tests.support.metadata import change_attributes
 
 
 def integrated(path: Path) -> None:
@@ -80,9 +80,7 @@ def test_an_integration_tells_how_many_files_it_has(whole, tmp_path):
     """One that does not is refused: without that number a lost file would be read as the fill value."""
     path = tmp_path / "run.zarr"
     shutil.copytree(whole["integration"], path)
-    document = json.loads((path / "zarr.json").read_text())
-    del document["attributes"]["chunk_files"]
-    (path / "zarr.json").write_text(json.dumps(document))
+    change_attributes(path, chunk_files=None)
     with pytest.raises(StoreError, match=r"damaged: its attribute 'chunk_files' is missing"):
         odesim.open_run(path)
 

@@ -125,12 +125,14 @@ def test_many_events_come_back(tmp_path):
 
 
 def test_xarray_reads_it(tmp_path):
-    """xarray.open_zarr finds names, dimensions and attributes; the folder's metadata is strict JSON."""
+    """xarray.open_zarr finds names, dimensions and attributes, and checksums of these; the folder's metadata is strict JSON."""
     write_solution(solution(), tmp_path / "run.zarr")
     found = xr.open_zarr(tmp_path / "run.zarr", consolidated=False, decode_times=False)
     assert {str(k): v.dims for k, v in found.data_vars.items()} == {
         "v": ("time", "l"), "B": ("time",), "A": ("time", "l", "k"), "entropy": ("time",), "gap": ("time", "l"),
     }  # fmt: skip
+    for each in (found, *found.variables.values()):
+        assert len(each.attrs.pop("crc32")) == 8
     assert found.attrs["model"] == "test.one" and found.attrs["sizes"] == {"M": M, "K": K}
     np.testing.assert_array_equal(found.time, solution().t)
     assert xr.testing.assert_identical(open_run(tmp_path / "run.zarr"), found[list(open_run(tmp_path / "run.zarr").data_vars)]) is None

@@ -19,6 +19,7 @@ import odesim
 from odesim.base.errors import ParamError, StoreError
 from odesim.lab.store import checkpoint_file, read_trajectory
 from odesim.store import read_solution
+from tests.support.metadata import change_attributes
 from tests.support.toy import TASK
 
 ROOT = Path(__file__).parents[2]
@@ -187,9 +188,7 @@ def test_places(whole, tmp_path):
     odesim.train(TASK, out=path)
     odesim.train(TASK, out=path, overwrite=True, steps=3)
     assert odesim.open_run(path).sizes["time"] == 4 and os.listdir(tmp_path) == ["run.zarr"]
-    attributes = json.loads((path / "zarr.json").read_text())
-    del attributes["attributes"]["task"]
-    (path / "zarr.json").write_text(json.dumps(attributes))
+    change_attributes(path, task=None)
     with pytest.raises(StoreError, match="its attribute 'method' is missing"):
         odesim.train(TASK, out=path, resume=True)
 
@@ -200,9 +199,7 @@ def test_resume_where_nothing_is_begins(whole, tmp_path):
     odesim.train(TASK, seeds=(0, 3), steps=40, out=path, resume=True)
     same(path, whole)
     checkpoint_file(path).unlink()
-    attributes = json.loads((path / "zarr.json").read_text())
-    attributes["attributes"] |= {"status": "running", "iteration": 0, "rows": 0}
-    (path / "zarr.json").write_text(json.dumps(attributes))
+    change_attributes(path, status="running", iteration=0, rows=0)
     odesim.train(TASK, seeds=(0, 3), out=path, resume=True)
     same(path, whole)
 
@@ -223,13 +220,7 @@ def test_a_full_disk_says_so(tmp_path, monkeypatch):
 
 def edited(**said: Any):
     """Writes these attributes over those of a run; None takes one away."""
-
-    def edit(path: Path) -> None:
-        found = json.loads((path / "zarr.json").read_text())
-        found["attributes"] = {k: v for k, v in {**found["attributes"], **said}.items() if v is not None}
-        (path / "zarr.json").write_text(json.dumps(found))
-
-    return edit
+    return lambda path: change_attributes(path, **said)
 
 
 def test_theory_follows_the_rates_of_a_stored_training(tmp_path):

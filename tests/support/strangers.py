@@ -17,6 +17,7 @@ from odesim.cli import cli
 from odesim.store.read import load_run
 from tests.cli.test_rerun import MODEL
 from tests.support import toy
+from tests.support.metadata import edit as edit
 
 MARK = "mark"
 MARKED = f"__import__('pathlib').Path({MARK!r}).write_text('run')\n"
@@ -113,9 +114,3 @@ def copy(run: Path, to: Path) -> Path:
     shutil.rmtree(to, ignore_errors=True)
     shutil.copytree(run, to)
     return to
-
-
-def edit(file: Path, change: Callable[[Any], Any]) -> None:
-    """Changes the JSON of a file."""
-    said = json.loads(file.read_text())
-    file.write_text(json.dumps(change(said)))
