@@ -37,8 +37,8 @@ SIGNATURES = {
 LONG = 8192
 """Trials after which the run of a small system goes on with a driver that is compiled for it.
 
-That takes a second, once a system, sizes and method, and spares .2 to .5 microseconds a trial: with 1024 a first call of 1,583 trials took
-five times as long, for .6 ms of a run.
+That takes .15 s or more, once a system, sizes and method, and spares .2 to .5 microseconds a trial: with 1024 a first call of 1,583 trials
+would wait for it, for .6 ms of a run.
 """
 EARLY = 512
 """Trials after which it does so already, if its steps so far, and the coming one, say that it will need LONG: 1,000 orbits need 36,835."""
@@ -275,7 +275,7 @@ def written_run(rhs: Any, state: RunState) -> int:
     def make() -> int:
         text = written_text(right, method, switches, options.by_state)
         parts = [sources_text(SHARED, RULES, "@helper"), constants(RUN, COUNTS), text]
-        return load_native("\n\n".join(parts), "written", ["run"])["run"]
+        return load_native("\n\n".join(parts), "written", ["run"], once=True)["run"]
 
     return _WRITTEN((IdentityKey(right), method.name, switches, options.by_state), make)
 

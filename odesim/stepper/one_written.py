@@ -2,7 +2,7 @@
 
 The driver of all systems and methods (one_system.py) calls a right-hand side by its address, and adds stages by loops over any number of
 terms and components. For four components that is two thirds of the time; written out, a step takes a third of it. But this driver is
-compiled for each system, its sizes and the method, half a second or more: only a run that is long already goes on with it (drive.py).
+compiled for each system, its sizes and the method, .15 s or more: only a run that is long already goes on with it (drive.py).
 
 It goes on in the memory of the other one, with the same bits. What follows an accepted step reads that memory and is the same text. So a
 step leaves its state and last stage there, and those of its stages that an interpolant needs where it is asked for one.
