@@ -168,7 +168,8 @@ def figure_of_exponents(data: "xarray.Dataset") -> Figure:
             axes.errorbar(times[-1], values[k], errors[k], color=color, capsize=1.5, marker="o", ms=2.0)
         few_ticks(axes)
         late = data["running"].values[len(times) // 10 :]  # the first means are of a few pieces, and far off
-        low, high = float(np.min(late)), float(np.max(late))
+        ends = late[np.isfinite(late)] if np.isfinite(late).any() else np.zeros(1)  # -inf: a direction that one update loses
+        low, high = float(np.min(ends)), float(np.max(ends))
         axes.set_ylim(low - 0.15 * (high - low + 1e-12), max(high, 0.0) + 0.15 * (high - low + 1e-12))
         axes.set_xlabel(time_label(data, data.attrs["lyapunov"] == 2))
         axes.set_ylabel("mean exponent")

@@ -84,6 +84,23 @@ def test_maps():
     assert odesim.lyapunov(logistic, steps=6000)["value"].values == pytest.approx([np.log(2)], abs=0.02)
 
 
+MEAN = (x + y) / 2
+LOST = {
+    "copy": {x: 4 * x * (1 - x), y: x},
+    "constant": {x: 4 * x * (1 - x), y: 1},
+    "mean": {x: 4 * MEAN * (1 - MEAN), y: 4 * MEAN * (1 - MEAN)},
+}
+
+
+@pytest.mark.parametrize("updates", LOST.values(), ids=LOST)
+def test_a_direction_that_an_update_loses(updates):
+    """-inf, not the logarithm of what rounding leaves of it, beside the log 2 of 4 x (1 - x); the picture has the latter."""
+    lost = Map("test.lost", SOURCE, {}, updates, (), {x: 0.3, y: 0.1})
+    found = odesim.lyapunov(lost, steps=4000)
+    assert found["value"].values == pytest.approx([np.log(2), -np.inf], abs=0.02)
+    assert float(found["dimension"]) == 1.0 and np.isfinite(found.odesim.plot().axes[0].get_ylim()).all()
+
+
 @pytest.mark.parametrize(
     ("values", "dimension"), [([0.9056, 0.0, -14.5723], 2.06215), ([-1.0, -2.0], 0.0), ([1.0, -2.0], 1.5), ([0.5, 0.1], 2.0)]
 )
