@@ -59,7 +59,7 @@ def test_steps_of_a_file(run, folder):
 def test_show(run):
     """The next state, in formulas and in the program."""
     said = run("show my.py --derived").stdout
-    assert "x(t + 1) = a*x*(1 - x)" in said and "next_x = a*x*(1 - x)" in said and "0 to 12 updates" in said
+    assert "x(t + 1) = a*x*(1 - x)" in said and "next_x = a*x*(1 - x)" in said and "0 to 12 (updates)" in said
 
 
 @pytest.mark.parametrize(
