@@ -101,21 +101,24 @@ def write_page(system: "System", file: Path) -> None:
     echo(f"written to {file}")
 
 
+SCREEN, MAIN = 30, ("equations", "states", "parameters")  # lines of a page; sections that are left as they are longest
 PATH = click.Path(path_type=Path)
 DIRECTIONS = {-1: " downward", 0: "", 1: " upward"}
 
 
 @click.command("show", short_help="Print a model's equations, parameters and laws.")
 @click.argument("model", metavar="MODEL|FILE.py", type=ModelKind())
+@click.option("--all", "everything", is_flag=True, help="Print long sections to their end.")
 @click.option("--latex", is_flag=True, help="Print all of it as a LaTeX document.")
 @click.option("--derived", is_flag=True, help="Add the program that is compiled, with its temporaries.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--html", metavar="FILE.html", type=PATH, help="Write a web page instead, complete in one file; a browser prints it as pdf.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing FILE that odesim did not write.")
-def show_command(model: str, latex: bool, derived: bool, as_json: bool, html: Path | None, overwrite: bool) -> None:
+def show_command(model: str, everything: bool, latex: bool, derived: bool, as_json: bool, html: Path | None, overwrite: bool) -> None:
     """Print the equations, states, parameters, observables, laws, events, closed forms and source of MODEL.
 
-    A model file is Python code, and odesim executes it.
+    Where that is more than a screen, the longest sections say how much they
+    have left out. A model file is Python code, and odesim executes it.
     """
     from odesim.display.document import latex_document
     from odesim.display.text import derived_text, describe
@@ -141,11 +144,10 @@ def show_command(model: str, latex: bool, derived: bool, as_json: bool, html: Pa
         echo(latex_document(system), nl=False)
         return
     described = with_defaults(describe(system), system) | ({"derived": list(derived_text(system))} if derived else {})
-    echo(
-        json.dumps(described, allow_nan=False)
-        if as_json
-        else "\n".join(sections(described, system, summary(model.partition(":")[0], origin)))
-    )
+    if as_json:
+        return echo(json.dumps(described, allow_nan=False))
+    page = "\n".join(sections(described, system, summary(model.partition(":")[0], origin)))
+    echo(page if everything or derived else shortened(page))
 
 
 def with_defaults(described: dict[str, Any], system: "System") -> dict[str, Any]:
@@ -176,22 +178,48 @@ def sections(described: dict[str, Any], system: "System", about: str) -> Iterato
     yield from titled("noise", [f"  {noise['calculus']}, {noise['kind']}"] if noise else [])
     yield from titled("where", map(wrap_formula, described["definitions"]))
     yield from titled("program", map(wrap_formula, described.get("derived", ())))
-    yield from titled("states", [table((s["name"], shape_text(s["shape"]), f"starts at {s['initial']}") for s in described["states"])])
+    alike = groupby(described["states"], key=lambda s: (shape_text(s["shape"]), f"starts at {s['initial']}"))
+    yield from titled("states", [table((", ".join(s["name"] for s in states), *words) for words, states in alike)])
     yield from titled("parameters", [parameter_table(described["parameters"])])
     yield from titled("defaults", [default_rows(described)])
     above = described["definitions"]
     yield from titled("observables", (observable_text(o, callable(system.observables[o["name"]]), above) for o in described["observables"]))
     yield from titled("constraints", (wrap_formula(f"{c['name']}: {c['expression']}") for c in described["constraints"]))
-    yield from titled("invariants", map(invariant_text, described["invariants"]))
+    yield from titled("invariants", (invariant_text(law, described["observables"]) for law in described["invariants"]))
     yield from titled("events", map(event_text, described["events"]))
     yield from titled("growth, of --clock rescaled", [wrap_formula(described["growth"])] if described["growth"] else [])
     yield from titled("closed forms", (wrap_formula(f"{c['name']}, {c['kind']}, {c['where']}") for c in described["closed_forms"]))
 
 
-def invariant_text(law: dict[str, Any]) -> str:
-    """The name, kind and expression of an invariant, and the initial values it holds for."""
+def shortened(page: str) -> str:
+    """The page in SCREEN lines, or few more: of the longest sections the first entries, and how many more they have."""
+    parts: list[list[list[str]]] = []  # sections, each its title with a head and its entries, all as lines
+    for line in page.splitlines():
+        if not line.startswith(" "):
+            parts.append([[line]])
+        elif line[2] != " ":
+            parts[-1].append([line])
+        else:
+            parts[-1][-1].append(line)
+    left_out: list[list[list[str]]] = [[] for _ in parts]
+    height = [sum(map(len, part)) for part in parts]
+    for kept, least in ((MAIN, 2), ((), 5)):
+        while sum(height) > SCREEN:
+            long = [k for k, part in enumerate(parts) if k and part[0][0] not in kept and len(part) > 1 + least]
+            if not long:
+                break
+            k = max(long, key=lambda k: height[k])
+            left_out[k].append(parts[k].pop())
+            height[k] = sum(map(len, parts[k])) + 1
+    ends = [rest if sum(map(len, rest)) < 2 else [[f"  ... {len(rest)} more with --all"]] for rest in left_out]
+    return "\n".join(line for part, end in zip(parts, ends, strict=True) for entry in [*part, *end] for line in entry)
+
+
+def invariant_text(law: dict[str, Any], observables: Sequence[dict[str, Any]]) -> str:
+    """The name, kind and expression of an invariant, an observable by its name, and the initial values it holds for."""
     when = f", for starts with {law['when']}" if law["when"] else ""
-    return wrap_formula(f"{law['name']}, {law['sense']}: {law['expression']}{when}")
+    named = next((o["name"] for o in observables if o["expression"] == law["expression"]), law["expression"])
+    return wrap_formula(f"{law['name']}, {law['sense']}: {named}{when}")
 
 
 def observable_text(observable: dict[str, Any], function: bool, definitions: Sequence[str]) -> str:

@@ -14,7 +14,7 @@ import xarray as xr
 from odesim import ensemble, list_models, load_model, open_run
 from odesim.cli.about import SHELLS, features_text
 from odesim.cli.app import COMMANDS
-from odesim.cli.models import default_text
+from odesim.cli.models import SCREEN, default_text
 from odesim.cli.tables import Counter, Progress, bytes_text, table, wrap_formula
 from odesim.inputs.registry import source_text, summary
 from odesim.lab.tasks import TASKS
@@ -82,17 +82,22 @@ def test_list_names_every_model(odesim):
 @pytest.mark.parametrize("model", CHEAPEST_FIRST)
 def test_show_fits_and_says_all(model, odesim):
     """What it is, states, parameters, observables, invariants, events and closed forms are on a page of 80 columns; --json has them too."""
-    page = odesim("show", model)
+    page = odesim("show", model, "--all")
     assert page.exit_code == 0, page.stderr
     assert max(map(len, page.stdout.splitlines())) < 80 and " ".join(page.stdout.split()).startswith(f"{model} {summary(model)} ")
     found = json.loads(odesim("show", model, "--json").stdout, parse_constant=pytest.fail)
     assert found["name"] == model and found["source"]["key"] in page.stdout
     for part in ("states", "parameters", "observables", "invariants", "events", "closed_forms"):
         for thing in found[part]:
-            assert page.stdout.count(f"  {thing['name']}") >= 1 and [t["name"] for t in found[part]].count(thing["name"]) == 1
+            assert re.search(f"[ ,] {re.escape(thing['name'])}", page.stdout) and [t["name"] for t in found[part]].count(thing["name"]) == 1
     meanings = [event["doc"] for event in found["events"]]
     assert all(meanings) and all(words.split()[0] in page.stdout for words in meanings)
     assert all(not isinstance(p["default"], str) for p in found["parameters"])  # bound at the default sizes
+    whole, short = page.stdout.splitlines(), odesim("show", model).stdout.splitlines()
+    more = re.compile(r"  \.\.\. \d+ more with --all")
+    assert [line for line in short if not more.fullmatch(line)] == [line for line in whole if line in short]
+    assert [line for line in whole if line[0] != " "] == [line for line in short if line[0] != " "]
+    assert short == whole or (len(short) < len(whole) and any(map(more.fullmatch, short)) and len(whole) > SCREEN)
 
 
 @pytest.mark.parametrize(
