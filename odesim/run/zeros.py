@@ -339,7 +339,6 @@ def _times(form: Form, values: Rows, rows: int, span: tuple[float, float]) -> Ar
         edges = np.linspace(*span, cells + 1)
         at, height = _look(form, values, rows, edges)
         active = (height > RESTS * height.max(axis=1, keepdims=True)).any(axis=0)
-        active = active | np.r_[active[1:], False] | np.r_[False, active[:-1]]  # a cell may lie on a turning point
         if 2 * active.sum() < cells:
             return _highest(form, values, rows, edges, at, active)
         if height.max() < STRAIGHT or rows * cells > CELLS[-2]:
@@ -384,19 +383,30 @@ def _look(form: Form, values: Rows, rows: int, edges: Array) -> tuple[Array, Arr
         live, left, right = (part[fine & beyond] for part in (live, left, right))
         if not 0 < len(live) <= max(MOST_PARTS, len(row)):
             break
+    still = np.flatnonzero(~(height > seen))  # a wall in the middle of a cell is on the chord there
+    quarter = 0.75 * low[still] + 0.25 * high[still]
+    far = np.abs(_samples(form, values, row[still], quarter) - 0.75 * start[still] - 0.25 * end[still])
+    walls = far > seen[still]
+    at[still[walls]], height[still[walls]] = quarter[walls], far[walls]
     return at.reshape(rows, cells), np.where(height > seen, SEEN * height / seen, 0.0).reshape(rows, cells)
 
 
 def _highest(form: Form, values: Rows, rows: int, edges: Array, at: Array, active: Array) -> Array:
-    """The time in each stretch of active cells at which a function is farthest from the chord of the stretch, if that is a pulse."""
-    times_found = []
+    """The time in each stretch of active cells at which a function is farthest from the chord of the stretch, if that is a pulse.
+
+    Or in two stretches, if neither is one.
+    """
     starts = np.flatnonzero(active & ~np.r_[False, active[:-1]])
     ends = np.flatnonzero(active & ~np.r_[active[1:], False]) + 1
-    for first, last in zip(starts, ends, strict=True):
+
+    def pulse(first: int, last: int) -> list[float]:
         times = np.unique(np.r_[edges[first : last + 1], at[:, first:last].ravel()])
         g = _samples(form, values, np.repeat(np.arange(rows), len(times)), np.tile(times, rows)).reshape(rows, len(times))
         chord = g[:, :1] + (g[:, -1:] - g[:, :1]) * (times - times[0]) / (times[-1] - times[0])
         far = np.abs(g - chord) / (np.abs(g[:, -1:] - g[:, :1]) + np.abs(g - chord).max(axis=1, keepdims=True) * 1e-9)
-        if np.nanmax(far) > 1.0:
-            times_found.append(times[np.unravel_index(np.nanargmax(far), far.shape)[1]])
-    return np.array(times_found)
+        return [times[np.unravel_index(np.nanargmax(far), far.shape)[1]]] if np.nanmax(far) > 1.0 else []
+
+    each = [pulse(first, last) for first, last in zip(starts.tolist(), ends.tolist(), strict=True)]
+    # a wall that comes back at the next one has a top between them, over which a step may pass
+    tops = [[] if each[k] or each[k + 1] else pulse(int(starts[k]), int(ends[k + 1])) for k in range(len(each) - 1)]
+    return np.unique([t for times in (*each, *tops) for t in times])

@@ -56,6 +56,21 @@ def test_a_pulse_is_seen_wherever_it_is(shape: str, method: str) -> None:
             assert made.final["x"] == pytest.approx(last - first + 100 * float(drift), rel=1e-4)
 
 
+CELL = 100 / 64
+WALLS = [(10.3, 12.4), (10.3, 14.4), (40.3, 48.4), (40.3, 50.4), (10.5, 12.5), (10.5, 20.5), (10.0, 20.0)]
+"""In cells of the span: walls between samples, in the middle of a cell and at its edge."""
+
+
+@pytest.mark.parametrize("method", ["tsit5", "rodas5p"])
+def test_a_flat_top_between_walls_is_seen(method: str) -> None:
+    """Of some cells' width, with walls of a hundredth of a cell; and a bell on a slope."""
+    for rise, fall in CELL * np.array(WALLS):
+        top = (tanh((t - rise) / (CELL / 100)) - tanh((t - fall) / (CELL / 100))) / 2
+        assert odesim.integrate(forced(top), method=method, backend="numpy").final["x"] == pytest.approx(fall - rise, rel=1e-4)
+    bell = odesim.integrate(forced(exp(-((t - 77.64) ** 2) * 16) + t / 20), method=method, backend="numpy")
+    assert bell.final["x"] == pytest.approx(250 + np.sqrt(np.pi) / 4, abs=250e-5)  # 10 rtol
+
+
 def test_members_see_their_own_pulses() -> None:
     """In lanes, each as alone: the integral of a bell, with a fall."""
     widths, places = np.meshgrid(WIDTHS, PLACES)
