@@ -103,8 +103,10 @@ def thumbnail(figure: Figure, path: Path) -> None:
     """Writes the largest panel of a figure that was drawn, or points: a page of many panels says nothing at the size of a card."""
     figure.set_layout_engine(None)  # "none" is an engine too, for which all is drawn twice
     in_space = [axes for axes in figure.axes if axes.get_aspect() == 1]  # tokens on a circle, a plane
-    # of panels of one size, whose places differ by some letters, the first
-    panel = max(in_space or figure.axes, key=lambda axes: round(axes.get_position().width * axes.get_position().height, 2))
+    sizes = {axes: round(axes.get_position().width * axes.get_position().height, 2) for axes in in_space or figure.axes}
+    worded = {axes: any(" " in label.get_text() for label in axes.get_yticklabels()) for axes in sizes}
+    # phrases beside bars leave no room for these; of panels of one size, whose places differ by some letters, the first
+    panel = max(sizes, key=lambda axes: (not worded[axes], sizes[axes]))
     for artist in figure.get_children():
         artist.set_visible(artist is panel)
     figure.patch.set_visible(True)

@@ -106,7 +106,7 @@ SYSTEM = System(
     initial={W[i, j]: 0},
     sizes={m: 4, n: 5, N: 6},
     span=(0.0, 20.0),
-    time="SGD steps times the learning rate",
+    time="steps times learning rate",
     observables={"loss": loss, "stable_rank_W": stable_rank_W, "stable_rank_G": stable_rank_G, "numerical_rank_G": numerical_rank_G},
     constraints=(
         Constraint("B symmetric", B[s, i, k] - B[s, k, i], "==0", tol=1e-12),

@@ -135,7 +135,7 @@ def joint(attention: str, phi: str, theorem: Invariant, start: float = 0.0, sign
         initial={V[l, k]: 0.0, Xi[m, k]: 0.5 if phi == "relu" else 0.0, Z[l, m]: start},  # at 0 relu is on its kink
         sizes={Mc: 6, Mq: 1, K: 4, N: 4, C: 4},
         span=(0.0, 20.0),
-        time="learning rate times steps",
+        time="steps times learning rate",
         observables={"loss": loss, "attention": b, "entropy": over(Sum, pi[n] * entropy(share, (l, Mc)), (n, N))},
         views=(Lines("loss"), Lines("entropy"), Matrix("V"), Attention("attention")),
         display={**names, "b": b, "u": u, **scores},

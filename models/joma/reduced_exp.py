@@ -46,7 +46,7 @@ SYSTEM = System(
     initial={V[l, k]: 0.0, Xi[k]: 0.0},
     sizes={Mc: 6, K: 4, N: 4, C: 4},
     span=(0.0, 20.0),
-    time="learning rate times steps",
+    time="steps times learning rate",
     observables={"loss": theorem_1(loss), "z": z, "entropy": over(Sum, pi[n] * theorem_1(entropy(share, (l, Mc))), (n, N))},
     display={"z": z, "b": theorem_1(b), "u": theorem_1(u), "p": theorem_1(softmax(score, (a, C)))},
     constraints=(Constraint("pi sums to 1", over(Sum, pi[n], (n, N)) - 1, "==0", 1e-9),),

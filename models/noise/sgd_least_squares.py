@@ -44,7 +44,7 @@ SYSTEM = System(
     initial={delta[i]: (-1.0) ** i},
     sizes={D: 3},
     span=(0.0, 10.0),
-    time="learning rate times steps",
+    time="steps times learning rate",
     observables={"risk": q / 2},
     display={"rate": rate, "q": q},
 )

@@ -30,6 +30,6 @@ SYSTEM = System(
     ),
     initial={a: 1.2, b: 0.5},
     span=(0.0, 10.0),
-    time="learning rate times steps",
+    time="steps times learning rate",
     observables={"balance": a**2 - b**2, "loss": r**2 / 2},
 )

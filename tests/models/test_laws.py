@@ -125,6 +125,7 @@ def test_texts(name):
     bib = (Path(odesim.__file__).parents[1] / "models" / "references.bib").read_text(encoding="utf-8")
     assert system.source.key in re.findall(r"^@\w+\{([^,]+),$", bib, re.MULTILINE)
     assert all(len(p.doc) > 8 for p in system.params) and system.source.where and system.time
+    assert not re.search("rate times|times the learning rate|steps of SGD", system.time)  # steps times learning rate, SGD steps
     for group in (system.invariants, system.events, system.constraints, system.closed_forms):
         names = [x.name for x in group]  # type: ignore[attr-defined]
         assert len(set(names)) == len(names)
