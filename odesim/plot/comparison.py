@@ -18,13 +18,14 @@ from odesim.base.arrays import Array
 from odesim.base.errors import counted
 from odesim.plot.choice import Choice, several_panels
 from odesim.plot.labels import EndLabels, end_labels, not_shown, symbol
-from odesim.plot.layout import LOW, ROW, add_panels, finish, space_ticks
+from odesim.plot.layout import LOW, ROW, Block, add_panels, finish, space_ticks
 from odesim.plot.panels import set_loss_scale, set_value_scale
 from odesim.plot.scales import TimeAxis, make_time_axis
 from odesim.plot.style import (
     CATEGORIES,
     FAINT,
     INK,
+    PAGE,
     PLAIN,
     SMALL,
     WIDTH,
@@ -67,7 +68,7 @@ RANGE = 0.25  # opacity of the range of seeds
 DECADES = 2  # from which on positive values get a logarithmic axis
 THEORY: Mapping[str, Any] = {"color": INK, "lw": 0.8, "ls": (0, (3, 1.5))}
 CHANCE_LABEL = "Δ within ±2"
-GRID, BOTH = 8, 5  # columns of the grid; those of the panel of both sides, the others are its difference's
+SHARES = 5, 3  # widths of the panel of both sides, and of that of their difference
 NUMBERS, LINE = (1.5, 11.5), 3.0  # mm right of the panels: names and values of numbers; from line to line
 STILL = 1e-12  # relative difference that is rounding
 CHANCE = 2.0  # standard errors: a mean of seeds is farther from its expectation in 5 % of cases
@@ -108,9 +109,9 @@ def figure_of_comparison(comparison: Comparison, ax: Axes | None = None) -> Figu
     if ax is not None and len(comparison.theory) > 1:
         raise several_panels(list(comparison.theory))
     with project_style():
-        cells = [(row, columns) for row in range(len(names)) for columns in (slice(BOTH), slice(BOTH, GRID))]
-        height, width = (LOW, 1.5 * WIDTH) if len(names) > 1 else (ROW, WIDTH)  # a page is wider than high
-        panels = add_panels([height] * len(names), cells, columns=GRID, width=width) if ax is None else [ax]
+        cells = [(row, column) for row in range(len(names)) for column in (0, 1)]
+        height, width = (LOW, PAGE) if len(names) > 1 else (ROW, WIDTH)  # a page is wider than high
+        panels = add_panels(Block([height] * len(names), cells, SHARES), width=width) if ax is None else [ax]
         labels, rows = list[EndLabels | None](), {row["observable"]: row for row in comparison.table()}
         for row, name in enumerate(names):
             pair, axes = make_pair(name, comparison, time_axis), panels[2 * row]

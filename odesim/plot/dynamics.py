@@ -16,8 +16,8 @@ from matplotlib.ticker import MaxNLocator
 from odesim.base.arrays import entry
 from odesim.base.errors import counted
 from odesim.plot.labels import EndLabels, add_header, end_labels, place_labels, symbol
-from odesim.plot.layout import add_panels, cells_in_rows
-from odesim.plot.style import CATEGORIES, FAINT, INK, few_ticks, literal, ordered_colors, power_text, project_style, root_figure
+from odesim.plot.layout import Block, add_panels, cells_in_rows
+from odesim.plot.style import CATEGORIES, FAINT, INK, WIDTH, few_ticks, literal, ordered_colors, power_text, project_style, root_figure
 
 if TYPE_CHECKING:
     import xarray
@@ -58,7 +58,7 @@ def figure_of_rest(data: "xarray.Dataset") -> Figure:
     Without a loss the states are drawn by their first two numbers, or the only one beside its fastest eigenvalue.
     """
     with project_style():
-        plane, place = add_panels([HEIGHT], cells_in_rows(2))
+        plane, place = add_panels(Block([HEIGHT], cells_in_rows(2)), width=WIDTH)
         draw_eigenvalues(plane, data)
         notes = draw_places(place, data)
         for axes in (plane, place):
@@ -133,7 +133,7 @@ def figure_of_branches(data: "xarray.Dataset") -> Figure:
     state, at = max(ways, key=lambda way: float(np.ptp(data[way[0]].values[(slice(None), *way[1])], axis=0)))
     x, y = data[name].values, data[state].values[(slice(None), *at)]
     with project_style():
-        (axes,) = add_panels([48.0], ONE, columns=1)
+        (axes,) = add_panels(Block([48.0], ONE, (1,)), width=WIDTH)
         for k in np.unique(data["branch"].values):
             rows = np.flatnonzero(data["branch"].values == k)
             grows = data["growing"].values[rows] > 0
@@ -160,7 +160,7 @@ def figure_of_branches(data: "xarray.Dataset") -> Figure:
 def figure_of_exponents(data: "xarray.Dataset") -> Figure:
     """A Figure of a Dataset of odesim.lyapunov: the mean of each exponent up to each time, with its error at the end."""
     with project_style():
-        (axes,) = add_panels([HEIGHT], ONE, columns=1)
+        (axes,) = add_panels(Block([HEIGHT], ONE, (1,)), width=WIDTH)
         axes.axhline(0.0, color=FAINT, lw=0.5)
         times, values, errors = data["time"].values, data["value"].values, data["error"].values
         for k, color in enumerate(ordered_colors(len(values))):
@@ -181,7 +181,7 @@ def figure_of_spectrum(data: "xarray.Dataset") -> Figure:
     kinds, discrete = [name for name in ("eigenvalue_real", "sharpness") if name in data], bool(data.attrs["discrete"])
     times = data["time"].values
     with project_style():
-        panels = add_panels([HEIGHT], cells_in_rows(len(kinds), len(kinds)), columns=len(kinds))
+        panels = add_panels(Block([HEIGHT], cells_in_rows(len(kinds), len(kinds)), (1,) * len(kinds)), width=WIDTH)
         for axes, kind in zip(panels, kinds, strict=True):
             axes.axhline(0.0, color=FAINT, lw=0.5)
             if kind == "sharpness":
@@ -213,7 +213,7 @@ def figure_of_fit(data: "xarray.Dataset") -> Figure:
     shown, ends = heads[:MOST], list[EndLabels]()
     with project_style():
         cells = [(row, k) for row in (0, 1) for k in range(len(shown))]
-        axes = add_panels([34.0, 15.0], cells, columns=len(shown))
+        axes = add_panels(Block([34.0, 15.0], cells, (1,) * len(shown)), width=WIDTH)
         for k, head in enumerate(shown):
             upper, lower = axes[k], axes[len(shown) + k]
             places = [i for i, label in enumerate(labels) if label.partition("[")[0] == head]
@@ -259,7 +259,7 @@ def figure_of_sensitivity(data: "xarray.Dataset") -> Figure:
     labels = [str(label) for label in data["quantity"].values[varying[:MOST]]]
     shown = min(data.sizes["factor"], FACTORS)
     with project_style():
-        panels = add_panels([ROW * shown + EDGE], [(0, k) for k in range(len(labels))], columns=len(labels))
+        panels = add_panels(Block([ROW * shown + EDGE], [(0, k) for k in range(len(labels))], (1,) * len(labels)), width=WIDTH)
         for k, axes, label in zip(varying[:MOST], panels, labels, strict=True):
             largest = np.argsort(-data[names[0]].values[k], kind="stable")[:shown]  # NaN comes last
             for n, name in enumerate(names):

@@ -231,14 +231,16 @@ def alike(heights: Sequence[float] | Array) -> list[list[int]]:
 
 
 def joined(names: Sequence[str]) -> str:
-    """Several names as one: `0, 1`, `0 … 7` for indices in a row, else `0, 3, +5`: the first two, and how many more."""
+    """Several names as one: `0, 1`, `0 … 7` for indices in a row, else `0, 3, +5`: the first two, of pairs one, and how many more."""
     last = [name.rpartition(",") for name in names]
     numbers = [int(number) if number.isdecimal() else None for *_, number in last]
     row = len({head for head, *_ in last}) == 1 and numbers[0] is not None and numbers == [*range(numbers[0], numbers[0] + len(names))]
     if len(names) > 2 and row:
         return f"{names[0]} … {names[-1]}"
-    comma = "; " if "," in names[0] else ", "
-    return comma.join([*names[:2], *[f"+{len(names) - 2}"] * (len(names) > 2)])
+    # a column is as wide as its widest label
+    comma, most = ("; ", 1) if "," in names[0] else (", ", 2)
+    shown = names if len(names) == 2 else names[:most]
+    return comma.join([*shown, *[f"+{len(names) - len(shown)}"] * (len(names) > len(shown))])
 
 
 def place_labels(figure: Figure, labels: Sequence[EndLabels]) -> None:
@@ -335,41 +337,58 @@ def short(name: str) -> str:
 def add_header(
     figure: Figure, title: str, notes: Sequence[str] = (), handles: Sequence[Artist] = (), *, about: str = "", last: str = ""
 ) -> None:
-    """Writes a title, notes in smaller type and a legend of handles above the panels. The figure grows by their height.
+    """Writes a title and a legend of handles above the panels, and notes below them. The figure grows by their height.
 
-    Short notes share a line; about, last: notes with a line of their own above and below them.
+    Short notes share a line; about: a line in words below the title. last: a line that changes from frame to frame, below the title, and
+    so are the notes then.
 
     title and notes are plain text, except for formulas that odesim made of names; notes are broken into lines.
     """
-    notes = [*in_lines(notes), *[last] * bool(last)]
     head = figure.suptitle(title, y=1.0, va="top", linespacing=SPACING)
-    small = figure.text(0.5, 0.5, about, fontsize=NOTE, ha="center", va="top", linespacing=SPACING)
     head.set_label(title)  # unbroken: a page of html has lines of another width
-    small.set_label("\n".join([*[about] * bool(about), *notes]))
     fit_line(head)
-    notes = [*[shortened(small)] * bool(about), *notes]
-    small.set_text("\n".join(notes))
-    break_to_width(small)
+    lines = in_lines(notes, figure.get_figwidth() * 25.4)
+    above, below = ([*lines, last], []) if last else ([about] * bool(about), lines)
+    top, foot = (small_text(figure, words, va) for words, va in ((above, "top"), (below, "bottom")))
+    for text in filter(None, (top, foot)):
+        text.set_text(shortened(text) if text is top and not last else text.get_text())
+        break_to_width(text)
     legend = make_legend(figure, handles) if handles else None
     below_title = EDGE + height_of(head)
-    below_notes = below_title + height_of(small)
-    panels = below_notes + (BETWEEN + size_of(legend)[1] if legend else 0.0) + BETWEEN
-    total = figure.get_figheight() * 25.4 + panels
+    below_words = below_title + height_of(top)
+    panels = below_words + (BETWEEN + size_of(legend)[1] if legend else 0.0) + BETWEEN
+    end = EDGE + height_of(foot) + BETWEEN if foot else 0.0
+    total = figure.get_figheight() * 25.4 + panels + end
     figure.set_figheight(total / 25.4)
     head.set_y(1 - EDGE / total)
-    small.set_y(1 - below_title / total)
+    if top:
+        top.set_y(1 - below_title / total)
+    if foot:
+        foot.set_y(EDGE / total)
     if legend:
-        legend.set_bbox_to_anchor((0.5, 1 - (below_notes + BETWEEN) / total), transform=figure.transFigure)
+        legend.set_bbox_to_anchor((0.5, 1 - (below_words + BETWEEN) / total), transform=figure.transFigure)
     engine: Any = figure.get_layout_engine()
-    engine.set(rect=(0, 0, 1, 1 - panels / total))
+    engine.set(rect=(0, end / total, 1, 1 - (panels + end) / total))
 
 
-def in_lines(notes: Sequence[str]) -> list[str]:
-    """The notes, short ones together in a line."""
+def small_text(figure: Figure, lines: Sequence[str], place: Any) -> Text | None:
+    """Lines in small type in the middle of the figure; None without any."""
+    if not lines:
+        return None
+    text = figure.text(0.5, 0.5, "\n".join(lines), fontsize=NOTE, ha="center", va=place, linespacing=SPACING)
+    text.set_label(text.get_text())
+    return text
+
+
+def in_lines(notes: Sequence[str], width: float = WIDTH) -> list[str]:
+    """The notes, short ones together in a line, the first that has room. width: of the figure in mm."""
     lines: list[str] = []
     for note in notes:
-        if lines and "\n" not in note and letter_count(lines[-1]) + letter_count(note) <= TOGETHER:
-            lines[-1] += f"; {note}"
+        free = [
+            k for k, line in enumerate(lines) if "\n" not in note and letter_count(line) + letter_count(note) <= TOGETHER * width / WIDTH
+        ]
+        if free:
+            lines[free[0]] += f"; {note}"
         else:
             lines.append(note)
     return lines
@@ -447,7 +466,8 @@ def size_of(legend: Legend) -> tuple[float, float]:
     return box.width / dpi * 25.4, box.height / dpi * 25.4
 
 
-def height_of(text: Text) -> float:
-    """The height in mm of the lines of a text."""
-    lines = text.get_text()
-    return SPACING * float(text.get_fontsize()) * (1 + lines.count("\n")) / 72 * 25.4 if lines else 0.0
+def height_of(text: Text | None) -> float:
+    """The height in mm of the lines of a text; 0 without one."""
+    if text is None or not text.get_text():
+        return 0.0
+    return SPACING * float(text.get_fontsize()) * (1 + text.get_text().count("\n")) / 72 * 25.4

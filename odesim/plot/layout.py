@@ -1,8 +1,10 @@
 """The places of panels in a figure: rows and columns, the time label below, a colour bar above; or axes that the user gives."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -10,22 +12,46 @@ from matplotlib.figure import Figure
 from odesim.base.errors import ParamError, counted
 from odesim.plot.labels import EndLabels, add_header, balanced, place_labels, set_intervals
 from odesim.plot.scales import TimeAxis
-from odesim.plot.style import WIDTH, compute_layout, new_figure, root_figure
+from odesim.plot.style import PAGE, WIDTH, compute_layout, new_figure, root_figure
 
-ALONE, BESIDE, STACKED, ROW, LOW, STRIP, BAR = 46.0, 36.0, 19.0, 26.0, 20.0, 32.0, 6.0
-# heights in mm: a single panel, one of a row, of a stack, of a grid, of a grid above tables, a strip of maps; a colour bar
-FINE = 6  # columns of a grid whose rows have two panels or three
+ALONE, BESIDE, STACKED, ROW, LOW, BAR = 46.0, 36.0, 19.0, 26.0, 20.0, 6.0
+# heights in mm: a single panel, one of a row, of a stack, of a grid, of a grid of many or above others; a colour bar
+STRIP = 24.0, 34.0  # the least and the largest height of a strip of maps in mm
+HEAD = 16.0  # mm: title, a line below it, and two of notes, or a legend
+BLOCK = 1000  # more than the rows of a block
 FOOT = 7.0  # mm: the time label
 TITLE, SHORT = 42, 12  # letters that fit across the picture, and surely under one of two columns
 Cell = tuple[Any, Any]
-"""(rows, columns) of a panel in a grid."""
+"""(rows, columns) of a panel in a block."""
 
 
-def add_panels(heights: Sequence[float], cells: Sequence[Cell], *, columns: int = 2, width: float = WIDTH) -> list[Axes]:
-    """Axes of a new figure, whose rows have these heights in mm, at the cells of its grid."""
-    figure = new_figure(FOOT + sum(heights), width=width)
-    grid = figure.add_gridspec(len(heights), columns, height_ratios=heights)
-    return [figure.add_subplot(grid[cell]) for cell in cells]
+@dataclass(frozen=True)
+class Block:
+    """Rows of a page with columns of their own: heights in mm, the cells of its panels, relative widths of its columns."""
+
+    heights: Sequence[float]
+    cells: Sequence[Cell]
+    widths: Sequence[float] = (1, 1)
+
+
+def add_panels(*blocks: Block, width: float | None = None) -> list[Axes]:
+    """Axes of a new figure in blocks one above the other; width in mm, None: that of a page that is wider than high.
+
+    The labels beside the panels of a block take no room from those of another one.
+    """
+    totals = [sum(block.heights) for block in blocks if block.cells]
+    blocks = tuple(block for block in blocks if block.cells)
+    high = sum(totals) + FOOT
+    figure = new_figure(high, width=width or (WIDTH if high + HEAD <= WIDTH else PAGE))
+    # a grid with finer columns would not do: matplotlib makes all columns inside a panel as wide as the widest label
+    rows: Any = figure.add_gridspec(len(blocks), 1, height_ratios=totals)
+    outer: list[Any] = [figure] if len(blocks) == 1 else [rows[k] for k in range(len(blocks))]
+    axes = list[Axes]()
+    for place, block in zip(outer, blocks, strict=True):
+        make = place.add_gridspec if place is figure else place.subgridspec
+        grid = make(len(block.heights), len(block.widths), height_ratios=block.heights, width_ratios=block.widths)
+        axes += [figure.add_subplot(grid[cell]) for cell in block.cells]
+    return axes
 
 
 def row_heights(maps: Sequence[bool], columns: int = 2, height: float = ROW) -> list[float]:
@@ -35,36 +61,32 @@ def row_heights(maps: Sequence[bool], columns: int = 2, height: float = ROW) -> 
 
 
 def panels_and_tables(maps: Sequence[bool], tables: Sequence[float] = (), ax: Axes | None = None) -> tuple[list[Axes], list[Axes]]:
-    """(axes, axes of tables): rows of two, of three where there are many, and below them rows of two tables; or the user's Axes.
+    """(axes, axes of tables): rows of two, of three above tables, and below them rows of two tables; or the user's Axes.
 
-    maps: which panels need space for a colour bar; tables: heights in mm. Many panels, or tables, are a page of 120 mm, so that it is
-    wider than high. Raises ParamError for the user's Axes and several panels.
+    maps: which panels need space for a colour bar; tables: heights in mm. Raises ParamError for the user's Axes and several panels.
     """
     n = len(maps)
     if ax is not None:
         if n + len(tables) != 1:
             raise ParamError(f"ax is one panel, and this picture has {counted(n, 'panel')}: choose one with var and index")
         return [ax] * n, [ax] * len(tables)
-    columns, wide = 3 if n > 4 or (n == 3 and tables) else 2, n > 4 or bool(tables)
-    heights = [ALONE + BAR * maps[0]] if n == 1 and not tables else row_heights(maps, columns, LOW if tables else ROW)
+    columns = 3 if tables and (n > 4 or n == 3) else 2
+    heights = [ALONE + BAR * maps[0]] if n == 1 and not tables else row_heights(maps, columns, LOW if tables or n > 4 else ROW)
     below = cells_in_rows(len(tables))
-    cells = fine_cells(cells_in_rows(n, columns), columns) + fine_cells([(len(heights) + row, span) for row, span in below], 2)
     deep = [max(h for h, (row, _) in zip(tables, below, strict=True) if row == k) for k in dict.fromkeys(row for row, _ in below)]
-    axes = add_panels([*heights, *deep], cells, columns=FINE, width=WIDTH * (1.5 if wide else 1))
+    axes = add_panels(Block(heights, cells_in_rows(n, columns), (1,) * columns), Block(deep, below))
     return axes[:n], axes[n:]
-
-
-def fine_cells(cells: Sequence[tuple[int, slice]], columns: int) -> list[tuple[int, slice]]:
-    """Cells of a grid of so many columns, in one of FINE columns."""
-    return [(row, slice(*(FINE // columns * end for end in (span.start, span.stop)))) for row, span in cells]
 
 
 def cells_in_rows(n: int, columns: int = 2) -> list[tuple[int, slice]]:
     """(row, columns) of n panels in as few rows as hold them, about equally many in each; where all have as many, the last fills its row.
 
-    So their edges are in line with those of other rows. Where a row has fewer, all panels have one size, and a place stays empty.
+    So their edges are in line with those of other rows. Where a row has fewer, all panels have one size, and a place stays empty. Of two
+    columns the first panel, which is a loss where there is one, fills the first row instead.
     """
     rows = -(-n // columns)
+    if columns == 2 and n % 2:
+        return [(0, slice(0, 2)), *((1 + k // 2, slice(k % 2, k % 2 + 1)) for k in range(n - 1))]
     counts = [n // rows + (row < n % rows) for row in range(rows)]
     end = columns if len(set(counts)) == 1 else 0
     return [(row, slice(k, end if k + 1 == count and end else k + 1)) for row, count in enumerate(counts) for k in range(count)]
@@ -109,23 +131,48 @@ def space_ticks(axes: Sequence[Axes], time_axis: TimeAxis) -> None:
 
 
 def label_time(axes: Sequence[Axes], time_axis: TimeAxis) -> list[Axes]:
-    """Writes the time label under rows of panels that do not all have one of their width below; returns these, others have no labels."""
+    """Writes the time label under panels with none below; returns these. Rows that all have panels of their width below have no ticks'."""
     lowest = []
     for ax, span in spans_of(axes):
         if all(has_below(other, axes) for _, other in spans_of(axes) if other.rowspan == span.rowspan):
             ax.tick_params(axis="x", which="both", labelbottom=False)
-        else:
+        elif not any(is_over(span, other) for _, other in spans_of(axes)):
             ax.set_xlabel(balanced(time_axis.label, TITLE))
             lowest.append(ax)
     return lowest
 
 
-def spans_of(axes: Sequence[Axes]) -> list[tuple[Axes, Any]]:
-    """(axes, rows and columns) of each panel."""
-    return [(ax, ax.get_subplotspec()) for ax in axes]
+@dataclass(frozen=True)
+class Span:
+    """Rows of a panel, counted over all blocks, and its columns in thousandths of the width."""
+
+    rowspan: range
+    colspan: range
 
 
-def has_below(span: Any, axes: Sequence[Axes]) -> bool:
+def spans_of(axes: Sequence[Axes]) -> list[tuple[Axes, Span]]:
+    """(axes, Span) of each panel."""
+    return [(ax, span_of(ax)) for ax in axes]
+
+
+def span_of(ax: Axes) -> Span:
+    """The Span of a panel."""
+    spec: Any = ax.get_subplotspec()
+    grid, top = spec.get_gridspec(), spec.get_topmost_subplotspec()
+    ends = np.cumsum([0, *(grid.get_width_ratios() or [1] * grid.ncols)])
+    first, last = (round(1000 * float(ends[k] / ends[-1])) for k in (spec.colspan.start, spec.colspan.stop))
+    before = BLOCK * top.rowspan.start if top is not spec else 0
+    return Span(range(before + spec.rowspan.start, before + spec.rowspan.stop), range(first, last))
+
+
+def is_over(span: Span, other: Span) -> bool:
+    """Whether the other panel lies below, in the columns of this one or in a later block."""
+    columns = other.colspan.start < span.colspan.stop and span.colspan.start < other.colspan.stop
+    later = other.rowspan.start // BLOCK > span.rowspan.start // BLOCK
+    return later or (columns and other.rowspan.start >= span.rowspan.stop)
+
+
+def has_below(span: Span, axes: Sequence[Axes]) -> bool:
     """Whether one of the axes has the columns of this span, and lies below it."""
     return any(other.colspan == span.colspan and other.rowspan.start >= span.rowspan.stop for _, other in spans_of(axes))
 

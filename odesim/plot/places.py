@@ -10,6 +10,7 @@ from matplotlib.transforms import Bbox
 from odesim.base.arrays import Array
 from odesim.plot.formulas import words_of
 from odesim.plot.labels import balanced
+from odesim.plot.layout import span_of
 from odesim.plot.style import root_figure
 
 PIXELS = 150.0  # of an inch: letters of 7 points have some 15
@@ -59,9 +60,10 @@ def blocks_of(every: list[Axes]) -> list[Block]:
 
 def cell_of(block: Block) -> tuple[int, int]:
     """(row, column) where a panel begins in the grid of its figure; of one without, after all others."""
-    spec = block.axes.get_subplotspec()
-    top = spec.get_topmost_subplotspec() if spec else None
-    return (top.rowspan.start, top.colspan.start) if top else (LAST, 0)
+    if block.axes.get_subplotspec() is None:
+        return LAST, 0
+    span = span_of(block.axes)
+    return span.rowspan.start, span.colspan.start
 
 
 def apart(one: Bbox, other: Bbox) -> float:

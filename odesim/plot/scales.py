@@ -18,8 +18,8 @@ from odesim.plot.labels import letter_count
 from odesim.plot.style import DIVERGING, SEQUENTIAL, few_log_ticks, literal, power_text, root_figure
 
 GREY, BELOW = "#ececec", 0.01  # the colour; where the axis ends, of the tolerance
-NOTE = "grey: below the tolerances of the run, where digits may be errors"
-CUT = "such an axis ends two decades below them"
+NOTE = "grey: below the tolerances, digits may be errors"
+CUT = "axes end two decades below"
 ALL_BELOW = "all below the tolerances of the run: digits may be errors"
 PALE = "#d4d4d4"  # of values that logarithmic colours do not have
 SHARE = 0.1  # of the values: so many may be far off and have the colour at the end of the scale

@@ -17,12 +17,28 @@ from odesim.inputs.registry import summary
 from odesim.plot.between import SIDE, is_near, with_between, with_times
 from odesim.plot.choice import Choice, several_panels
 from odesim.plot.labels import LONG, EndLabels, not_shown, symbol
-from odesim.plot.layout import ALONE, BAR, BESIDE, STACKED, STRIP, Cell, add_panels, cells_in_rows, finish, row_heights
+from odesim.plot.layout import (
+    ALONE,
+    BAR,
+    BESIDE,
+    FOOT,
+    HEAD,
+    LOW,
+    ROW,
+    STACKED,
+    STRIP,
+    Block,
+    Cell,
+    add_panels,
+    cells_in_rows,
+    finish,
+    row_heights,
+)
 from odesim.plot.panels import EPS, MARKED, MAX_MARKS, RASTER, SPECTRUM, Quantity, draw_quantity, jump_times, marks_of
 from odesim.plot.panels import FAINT as LINES_OF_BUNDLE
 from odesim.plot.scales import TimeAxis, is_geometric, make_time_axis, shade_below, time_text
 from odesim.plot.strips import draw_strip
-from odesim.plot.style import CATEGORIES, INK, MARKERS, WIDTH, literal, project_style
+from odesim.plot.style import CATEGORIES, INK, MARKERS, PAGE, WIDTH, literal, project_style
 from odesim.plot.style import FAINT as GREY
 from odesim.run.solution import floor_of
 from odesim.stepper.methods import MAP
@@ -32,6 +48,7 @@ if TYPE_CHECKING:
     from odesim.run.solution import Solution
 
 COLUMNS = 3
+SHARES = 5, 7  # widths of lines and of the strip beside them
 PANELS = 6  # largest number, and a strip is one; others are named under the title
 TANGLED = 48  # largest number of marks of one event in whose panel lines are told apart
 ROW_OF_TICKS, HIGH = 0.05, 40.0  # height of a row of ticks, in heights of the panel; points: of a panel in a stack
@@ -45,7 +62,7 @@ FAINT = 0.35  # opacity of a mark of an event that states below atol decide
 
 
 def figure_of_solution(solution: "Solution", choice: Choice | None = None, ax: Axes | None = None) -> Figure:
-    """A Figure of a Solution, 80 mm wide, 120 with three columns: lines, maps or bundles, by the number of components, and strips.
+    """A Figure of a Solution, 80 mm wide, 96 where it would be higher: lines, maps or bundles, by the number of components, and strips.
 
     The time axis is logarithmic if the saved times are geometric, or most happens early. Events are marked. The title has the
     status of an early end.
@@ -233,7 +250,7 @@ def with_rasters(drawn: Sequence[Quantity], solution: "Solution", *, maps: bool 
 
 
 def grid(drawn: Sequence[Quantity], *, stacked: bool) -> tuple[list[Axes], list[Axes]]:
-    """(axes of the quantities, axes of their strips): rows of two or three panels, below them a row for each strip, beside its lines.
+    """(axes of the quantities, axes of their strips): rows of two panels or three, below them a row a strip, beside its lines.
 
     A spectrum is below the lines of its matrix, which is before it.
     stacked: up to three without strips stand one above the other.
@@ -242,18 +259,22 @@ def grid(drawn: Sequence[Quantity], *, stacked: bool) -> tuple[list[Axes], list[
     maps, strips, n = [q.kind == "map" for q in alone], sum(bool(q.strip) for q in drawn), len(alone)
     if not strips and (n == 1 or (stacked and n <= 3)):
         heights = [(ALONE if n == 1 else STACKED) + BAR * with_bar for with_bar in maps]
-        return add_panels(heights, [(i, 0) for i in range(n)], columns=1), []
-    columns = 3 if strips or n == 3 or n > 4 else 2
-    heights = row_heights(maps, columns) if strips or n > columns else [BESIDE + BAR * any(maps)]
-    cells: list[Cell] = [*cells_in_rows(n, columns)]
-    first, beside = len(heights), list[Cell]()
+        return add_panels(Block(heights, [(i, 0) for i in range(n)], (1,)), width=WIDTH), []
+    columns = 3 if strips and n in (3, 5, 6) else 2
+    heights = row_heights(maps, columns, LOW if strips or n > 4 else ROW) if strips or n > columns else [BESIDE + BAR * any(maps)]
+    lines, beside = list[Cell](), list[Cell]()
     for q, below in pairwise([*drawn, None]):
         if q is not None and q.strip:  # of two rows, the lower one for the spectrum
-            row = first + 2 * len(beside)
+            row = 2 * len(beside)
             spectrum = below is not None and below.view == SPECTRUM
-            cells += [(slice(row, row + 2 - spectrum), slice(1)), *[(row + 1, slice(1))] * spectrum]
-            beside.append((slice(row, row + 2), slice(1, columns)))
-    axes = add_panels([*heights, *[STRIP / 2] * 2 * strips], [*cells, *beside], columns=columns, width=WIDTH * columns / 2)
+            lines += [(slice(row, row + 2 - spectrum), 0), *[(row + 1, 0)] * spectrum]
+            beside.append((slice(row, row + 2), 1))
+    height = np.clip((PAGE - FOOT - HEAD - sum(heights)) / max(strips, 1), *STRIP)
+    axes = add_panels(
+        Block(heights, cells_in_rows(n, columns), (1,) * columns),
+        Block([float(height) / 2] * 2 * strips, [*lines, *beside], SHARES),
+        width=PAGE if strips else None,
+    )
     return axes[: len(drawn)], axes[len(drawn) :]
 
 

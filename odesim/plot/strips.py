@@ -43,7 +43,7 @@ def draw_strip(axes: Axes, lines: Axes, quantity: Quantity, time_axis: TimeAxis,
     """Draws the strip of a quantity, and marks its times above the panel of its lines; returns notes. log: of colours."""
     rows = time_axis.rows[telling_rows(np.ma.masked_invalid(quantity.flat[time_axis.rows]))]
     places, notes = STRIPS[quantity.strip](axes, quantity, rows, log)
-    axes.set_xticks(places, [f"$t$ = {time_text(time_axis.t[row])}" for row in rows])
+    axes.set_xticks(places, ["$t$ = " * (not k) + time_text(time_axis.t[row]) for k, row in enumerate(rows)])
     axes.tick_params(axis="x", length=0)
     axes.spines[["left", "bottom"]].set_visible(False)
     if len(rows) > 1:

@@ -23,6 +23,7 @@ from odesim.base.memo import ForkLock
 
 WIDTH = 80.0  # mm: one column of a two-column page
 SMALL, NOTE, NORMAL, LARGE = 6.0, 6.5, 7.0, 8.0  # type, in points at true size
+PAGE = WIDTH * SMALL / 5.0  # mm: of many panels; printed 80 mm wide its smallest letters have 5 points
 DPI = 400  # of a png: 1260 dots across
 INK, FAINT = "#222222", "#8c8c8c"
 

@@ -196,4 +196,4 @@ def test_short_notes_share_a_line():
     """Two of them that fit into the width stand in one line, a long one alone; none is lost."""
     figure = figure_of_ensemble(grid(equal=True))
     assert figure.texts[-1].get_text().split("\n")[0] == "equal components of $x$ are drawn once; dotted: values < 0"
-    assert in_lines(["a" * 20, "b" * 20, "c" * 40, "d"]) == ["a" * 20 + "; " + "b" * 20, "c" * 40 + "; d"]
+    assert in_lines(["a" * 20, "b" * 20, "c" * 40, "d"]) == ["a" * 20 + "; " + "b" * 20 + "; d", "c" * 40]

@@ -60,7 +60,7 @@ def test_a_page_has_what_the_picture_has(kind):
         leaders = [shape for shape in page.layout.shapes if shape.xref == f"x{number + 1} domain".replace("x1 ", "x ")]
         assert axes.get_label() == "<colorbar>" or len(traces) + len(leaders) >= len(lines) + len(axes.collections) > 0
     if kind == "Points":  # circles stay circles, however wide the window
-        assert page.layout.yaxis2.scaleanchor == "x2" and sum(trace.mode == "markers" for trace in page.data) == 16
+        assert page.layout.yaxis3.scaleanchor == "x3" and sum(trace.mode == "markers" for trace in page.data) == 16
 
 
 @pytest.mark.parametrize("narrow", [False, True])

@@ -56,8 +56,13 @@ def notes(figure: Figure) -> list[str]:
 
 def has_filled_rows(figure: Figure) -> bool:
     """Whether panels fill each row of their grid from the left, no cell twice; in a row with an empty place each is one cell wide."""
-    spans: list[Any] = [axes.get_subplotspec() for axes in figure.axes if not str(axes.get_label()).startswith("<colorbar")]
-    rows, columns = spans[0].get_gridspec().get_geometry()
+    panels: list[Any] = [axes.get_subplotspec() for axes in figure.axes if not str(axes.get_label()).startswith("<colorbar")]
+    return all(_fill(grid, [span for span in panels if span.get_gridspec() is grid]) for grid in {span.get_gridspec() for span in panels})
+
+
+def _fill(grid: Any, spans: list[Any]) -> bool:
+    """Whether the panels of a grid do."""
+    rows, columns = grid.get_geometry()
     cells = [sorted(column for span in spans if row in span.rowspan for column in span.colspan) for row in range(rows)]
     short = {row for row in range(rows) if len(cells[row]) < columns}
     return all(row and row == [*range(len(row))] for row in cells) and all(
