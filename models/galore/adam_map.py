@@ -6,25 +6,46 @@ are numbers of the columns of P and stay when P changes: so it matters which bas
 columns. Moments that are turned with P, by R = P_new^T P_old, do better.
 
 The paper takes singular vectors, here a range of random columns stands for them, as in galore.projected: the basis moves with G and has
-no signs to choose. A gradient whose r-th singular value is below 1e-4 of the first, as at the minimum, has no r directions to rounding,
-which a matrix of fourth powers finds, and a run ends there. period = 0: the directions stay.
+no signs to choose. The power iteration is made orthonormal half by half, as singular values of 1 and 1e-4 would be 1 and 1e-16 in the
+product of all: the directions are known until the r-th singular value of the gradient is some 1e-6 of the first, as at the minimum, and a
+run ends there. period = 0: the directions stay.
 
 Assumed: a batch that does not change.
 """
 
-from sympy import And, Eq, Interval, Max, Naturals0, Piecewise, Sum, Symbol, floor, oo, sqrt
+from typing import Any
+
+from sympy import And, Eq, Interval, Max, Naturals0, Piecewise, Rational, Sum, Symbol, floor, oo, sqrt
 
 from odesim.models.galore.parametric_gradient import SYSTEM as PLAIN
 from odesim.models.galore.parametric_gradient import N, W, i, j, loss, m, n
-from odesim.models.galore.projected import P0, G, Omega, P, a, b, found, leading, r, sketch
-from odesim.symbolic import IndexedBase, Map, Param, Source, named, over, time
+from odesim.models.galore.projected import NEWTON, P0, G, Omega, P, a, b, k, leading, orthonormal, r, sketch
+from odesim.models.galore.projected import first as sketched
+from odesim.symbolic import IndexedBase, Map, Param, Source, inverse, layers, named, over, time
 
 M, V = IndexedBase("M", shape=(r, n)), IndexedBase("V", shape=(r, n))
 period = Symbol("period", real=True)
 eta, alpha, b1, b2, eps = (Symbol(name, real=True) for name in ("eta", "alpha", "b1", "b2", "eps"))
 
+# With X the polar factor of G Omega, that of Y = G G^T X is Q times that of the r x r matrix Q^T Y; Q: an orthonormal basis of the range of
+# Y. Of Y itself (Y^T Y)^-1 would be taken, which has no digit left where Y has half of them.
+half = orthonormal(over(Sum, G[i, j] * sketched[i, a], (i, m)), "H", j, n)
+Q = orthonormal(over(Sum, G[i, j] * half[j, a], (j, n)), "Q")
+seen = over(Sum, over(Sum, Q[i, b] * G[i, j], (i, m)) * over(Sum, G[k, j] * sketched[k, a], (k, m)), (j, n))
+
+
+def closer(level: int, S: Any) -> Any:
+    """S[b, a] <- (mu S + S^-T / mu) / 2, mu^4 = trace (S^T S)^-1 / trace S^T S."""
+    turned = inverse(S[b, a], (b, r), (a, r), name=f"S{level}_inverse")
+    mu = named(f"S{level}_mu", (over(Sum, turned[a, b] ** 2, (a, r), (b, r)) / over(Sum, S[b, a] ** 2, (b, r), (a, r))) ** Rational(1, 4))
+    return (mu * S[b, a] + turned[a, b] / mu) / 2
+
+
+square = layers(NEWTON + 2, closer, named("S0", seen, (b, r), (a, r))[b, a], name="S")[NEWTON + 2]
+found = over(Sum, Q[i, b] * square[b, a], (b, r))
+
 begins = And(period > 0, Eq(time, period * floor(time / Max(period, 1))))
-along = named("along", Piecewise((found[i, a], begins), (P[i, a], True)), (i, m), (a, r))
+along = named("along", Piecewise((found, begins), (P[i, a], True)), (i, m), (a, r))
 h = named("h", over(Sum, along[i, a] * G[i, j], (i, m)), (a, r), (j, n))
 first, second = b1 * M[a, j] + (1 - b1) * h[a, j], b2 * V[a, j] + (1 - b2) * h[a, j] ** 2
 # V is a mean of squares: Max is for states that no run is in

@@ -92,7 +92,7 @@ metric = inverse(over(Sum, P[i, a] * P[i, b], (i, m)), (a, r), (b, r), name="met
 shadow = over(Sum, metric[a, b] * over(Sum, P[k, b] * G[k, j], (k, m)), (b, r))
 
 
-def orthonormal(Y: Any, name: str) -> Any:
+def orthonormal(Y: Any, name: str, i: Any = i, m: Any = m) -> Any:
     """The polar factor of Y[i, a]: X <- (mu X + X (X^T X)^-1 / mu) / 2, mu^4 = trace (X^T X)^-1 / trace X^T X."""
 
     def closer(level: int, X: Any) -> Any:

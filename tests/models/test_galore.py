@@ -1,5 +1,6 @@
 """The parametric gradient of GaLore: whose gradient it is, and what is read off it."""
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -36,6 +37,25 @@ def test_algorithm_1_step_by_step():
         for name, want in state.items():
             np.testing.assert_allclose(run.y[name][t + 1], want, rtol=1e-10, atol=1e-10, err_msg=name)
     assert np.abs(run.y["P"][6] - run.y["P"][5]).max() > 0.01 and np.array_equal(run.y["P"][5], run.y["P"][1])
+
+
+@pytest.mark.parametrize("apart", [1e4, 1e6])
+def test_directions_of_a_gradient_of_far_singular_values(apart):
+    """P of the first step is that of 60 digits, as far as rounding of its argument, of singular values apart^2, leaves it."""
+    rng = np.random.default_rng(1)
+    U, V = (np.linalg.qr(rng.standard_normal((size, 2)))[0] for size in (4, 5))
+    G, sizes = (U * [1, 1 / apart]) @ V.T, {"m": 4, "n": 5, "N": 1, "r": 2}
+    given = {"A": G[None], "B": np.zeros((1, 4, 4)), "C": np.zeros((1, 5, 5)), "period": 5}
+    run = odesim.integrate("galore.adam_map", sizes=sizes, params=given, steps=1, save=2, backend="numpy")
+
+    def polar(Y):
+        left, _, right = mpmath.svd_r(Y)
+        return left * right
+
+    with mpmath.workdps(60):
+        exact = mpmath.matrix(G.tolist())
+        P = polar(exact * (exact.T * polar(exact * mpmath.matrix(run.attrs["params"]["Omega"].tolist()))))
+    np.testing.assert_allclose(run.final["P"], np.array(P.tolist(), float), atol=10 * np.finfo(float).eps * apart**2)
 
 
 def test_rank_m_without_refresh_is_adam_in_other_coordinates():
