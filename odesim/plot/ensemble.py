@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     import xarray
 
 PANELS, MAPS = 6, 4  # of states and observables; of their components in maps
+FLAT = 0.01  # of the values: members that differ by less are seen as one
 
 
 def figure_of_ensemble(run: "xarray.Dataset", choice: Choice | None = None, ax: Axes | None = None) -> Figure:
@@ -77,7 +78,9 @@ def figure_of_ensemble(run: "xarray.Dataset", choice: Choice | None = None, ax: 
     over = chosen_axes(run, choice)
     if len(over) != 2:
         choice.refuse_colors()
-    shown, hidden = choice.page(names, PANELS)
+    first, flat = differing_first(run, choice.page(names, len(names))[0], row, choice)
+    most = len(first) if choice.all else PANELS
+    shown, hidden = first[:most], first[most:]
     drawn = [components(run, name, choice) for name in shown]
     bands = not over and run.sizes["time"] > 1 and choice.at is None
     time_axis = make_time_axis(run["time"].values, run.attrs.get("time_unit", ""), choice.scale("x")) if bands else None
@@ -91,7 +94,24 @@ def figure_of_ensemble(run: "xarray.Dataset", choice: Choice | None = None, ax: 
         else:
             axes, labels, notes = draw_histograms(run, drawn, row, choice, ax)
         title = title_of(run, None if bands else row)
+        notes += [f"members differ by less than {FLAT:.0%} of the values".replace("%", " %")] * (not bands and {*shown} <= flat)
         return finish(axes, labels, (title, [*dict.fromkeys(notes), *not_shown(hidden)], ()), ax=ax, time_axis=time_axis)
+
+
+def differing_first(run: "xarray.Dataset", names: list[str], row: int, choice: Choice) -> tuple[list[str], set[str]]:
+    """(names, those in which members hardly differ at that time): these come last, unless names were chosen."""
+    flat = set()
+    for name in names if run.sizes[MEMBER] > 1 else ():
+        values = member_values(run, components(run, name, choice), [row])[:, 0]
+        values = values[np.isfinite(values).all(axis=1)]
+        if not len(values):
+            continue
+        # what is positive may be seen by decades, each component on its own scale
+        sizes = np.abs(values).max(axis=0 if values.min() > 0 else None)
+        ranges = np.ptp(values, axis=0)
+        if ranges.max() > 0 and np.all(ranges < FLAT * sizes):
+            flat.add(name)
+    return names if choice.var else sorted(names, key=lambda name: name in flat), flat
 
 
 def chosen_names(run: "xarray.Dataset", choice: Choice) -> list[str]:

@@ -7,17 +7,28 @@ import pytest
 import xarray as xr
 from matplotlib.figure import Figure
 from matplotlib.text import Text
+from sympy import exp, symbols
 
+import odesim
 from odesim.plot.choice import Choice
 from odesim.plot.ensemble import figure_of_ensemble
 from odesim.plot.ensemble_panels import draw_spread
 from odesim.plot.members import Drawn, components, values_of
 from odesim.plot.style import SMALL, new_figure, project_style
-from tests.support.texts import clashes, drawn_texts
+from odesim.symbolic import Param, Source, System
+from tests.support.maps import REAL
+from tests.support.texts import clashes, drawn_texts, notes
 
 T = np.linspace(0.0, 5.0, 26)
 STATUSES = ["ok", "event", "max_steps", "blow_up"]
 OK, EVENT, BLOW_UP = 0, 1, 3
+
+
+x, y, z, rate = symbols("x y z a", real=True)
+HARDLY = System(
+    name="test.hardly", source=Source("none", "test"), axes={}, params=(Param(rate, 1.0, REAL, "a number"),),
+    equations={x: rate / 1e3, y: rate, z: -5 * rate * exp(-rate) * z}, initial={x: 1.0, y: 0.0, z: 1.0},
+)  # fmt: skip
 
 
 def walkers(times: Any = T, n: int = 60, components: int = 0, *, ends: bool = True, wall: float = 3.0) -> xr.Dataset:
@@ -176,3 +187,13 @@ def test_legible(run):
     figure = figure_of_ensemble(run)
     assert clashes(figure, drawn_texts(figure)) == []
     assert min(float(text.get_fontsize()) for text in figure.findobj(Text)) >= SMALL
+
+
+def test_what_differs_among_members_is_first():
+    """A quantity that hardly differs is last, also by decades; alone it has a note; what was named keeps its order."""
+    a = np.linspace(1.0, 2.0, 8)
+    run = odesim.ensemble(HARDLY, grid={"a": a}, span=(0, 1))
+    assert [axes.get_ylabel() for axes in figure_of_ensemble(run).axes] == ["$y$", "$z$", "$x$"]
+    assert [axes.get_ylabel() for axes in figure_of_ensemble(run, Choice(("x", "y"))).axes] == ["$x$", "$y$"]
+    assert "members differ by less than 1 % of the values" in notes(figure_of_ensemble(run, Choice(("x",))))
+    assert not any("differ by" in note for note in notes(figure_of_ensemble(run)))
