@@ -43,7 +43,8 @@ def headed(
 
 def time_label(data: "xarray.Dataset", discrete: bool = False) -> str:
     """The name of the axis of times."""
-    return "updates" if discrete else literal(data.attrs.get("time_unit", "") or "time")
+    unit = "updates" if discrete else literal(data.attrs.get("time_unit", "") or "")
+    return f"$t$ ({unit})" if unit else "$t$"
 
 
 # Rest states: their eigenvalues, and where they are, filled if nothing grows there.

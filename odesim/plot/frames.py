@@ -30,7 +30,8 @@ from odesim.plot.labels import add_header, place_names, symbol
 from odesim.plot.members import Drawn, Varied
 from odesim.plot.panels import draw_cells, has_unit_rows, thousands
 from odesim.plot.scales import add_bar, color_scale, make_log, shade_below, spans
-from odesim.plot.style import CATEGORIES, FAINT, SMALL, compute_layout, few_log_ticks, few_ticks, literal, new_figure
+from odesim.plot.strips import BEHIND, in_view
+from odesim.plot.style import CATEGORIES, FAINT, SMALL, compute_layout, few_log_ticks, few_ticks, literal, new_figure, ordered_colors
 from odesim.plot.trajectory import Table, label_places
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ BARS = 40  # largest number of components drawn as bars
 FLAT, ROUND, FOOT = 46.0, 70.0, 6.0  # mm: height of a vector's panel, of a circle's or sphere's; a line below
 CURVE, MAP = 46.0, 62.0  # mm: heights of the panels of an ensemble
 LEAST, PITCH = 26.0, 1.4  # mm: of a matrix, its bar and labels; of a row
-NO_VALUE, BEHIND = "×: no finite value", "#a6cbe3"  # a note; the colour of points on the far side of the sphere
+NO_VALUE = "×: no finite value"  # a note
 BEYOND = 3.0  # times the highest bar of half of the frames: what is higher would flatten all others
 ROOM = 0.05  # above and below the values, of their range
 
@@ -175,34 +176,25 @@ def matrix_frames(film: Film) -> Frames:
 
 
 def point_frames(film: Film) -> Frames:
-    """A point for each row, on the unit circle or the unit sphere."""
+    """A point for each row, on the unit circle or the unit sphere, dark to light by index."""
     figure = new_figure(ROUND + FOOT)
-    angle = np.linspace(0, 2 * np.pi, 200)
-    style: dict[str, Any] = {"color": CATEGORIES[0], "ls": "", "marker": "o", "ms": 3.0, "mec": "white", "mew": 0.3}
-    if film.values.shape[-1] == 2:
-        axes: Axes = figure.add_subplot(aspect="equal", xlabel=f"{symbol(film.name)}, component 0", ylabel="component 1")
-        axes.plot(np.cos(angle), np.sin(angle), color=FAINT, lw=0.5)
-        (points,) = axes.plot(*film.values[0].T, **style)
-        few_ticks(axes)
-        return figure, lambda frame: points.set_data(*film.values[frame].T), []
-    solid: Any = figure.add_subplot(projection="3d")
-    solid.set_box_aspect((1, 1, 1), zoom=1.3)
-    solid.set_axis_off()
-    for height in np.linspace(-0.75, 0.75, 7):
-        radius = np.sqrt(1 - height**2)
-        solid.plot(radius * np.cos(angle), radius * np.sin(angle), np.full(len(angle), height), color=FAINT, lw=0.3)
-    for turn in np.linspace(0, np.pi, 7)[:-1]:
-        solid.plot(np.cos(turn) * np.cos(angle), np.sin(turn) * np.cos(angle), np.sin(angle), color=FAINT, lw=0.3)
-    (near,) = solid.plot([], [], [], **style, zorder=4)
-    (dots,) = solid.plot(*film.values[0].T, **style | {"color": BEHIND}, zorder=3)
+    axes = figure.add_subplot(aspect="equal")
+    (places, depth), angle = in_view(film.values), np.linspace(0, 2 * np.pi, 200)
+    axes.plot(np.cos(angle), np.sin(angle), color=FAINT, lw=0.5)
+    points = axes.scatter(
+        places[0, :, 0], places[0, :, 1], s=9.0, c=ordered_colors(len(places[0])), edgecolors="white", linewidths=0.3, zorder=2
+    )
 
     def show(frame: int) -> None:
-        dots.set_data_3d(*film.values[frame].T)
-        up, turn = np.deg2rad((solid.elev, solid.azim))
-        viewer = np.array([np.cos(up) * np.cos(turn), np.cos(up) * np.sin(turn), np.sin(up)])
-        near.set_data_3d(*film.values[frame][film.values[frame] @ viewer >= 0].T)
+        points.set_offsets(places[frame])
+        points.set_alpha(np.where(depth[frame] >= 0, 1.0, BEHIND))  # type: ignore[arg-type]  # one a point
 
-    return figure, show, ["pale: behind the sphere"]
+    if film.values.shape[-1] == 3:
+        axes.set_axis_off()
+        return figure, show, ["pale: behind the sphere"]
+    axes.set(xlabel=f"{symbol(film.name)}, component 0", ylabel="component 1")
+    few_ticks(axes)
+    return figure, show, []
 
 
 def member_frames(film: MemberFilm) -> Frames:

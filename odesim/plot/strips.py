@@ -80,13 +80,9 @@ def draw_points(axes: Axes, quantity: Quantity, rows: Array, _: bool) -> tuple[A
     """The points of each row, dark to light by index, with tails from the row before; those behind a sphere are pale."""
     x = np.asarray(quantity.values, float)
     x = np.stack([np.cos(x), np.sin(x)], axis=-1) if x.ndim == 2 else x
-    depth = np.ones(x.shape[:2])
     unit = has_unit_rows(x)
     radius = 1.0 if unit else float(np.nanmax(np.linalg.norm(x[rows], axis=-1))) or 1.0
-    if x.shape[-1] == 3:
-        up, across = (np.sin(ELEVATION), np.cos(ELEVATION)), (np.cos(TURN), np.sin(TURN))
-        depth = x @ np.array([up[1] * across[0], up[1] * across[1], up[0]])
-        x = x @ np.array([[-across[1], across[0], 0.0], [-up[0] * across[0], -up[0] * across[1], up[1]]]).T
+    x, depth = in_view(x)
     places = APART * radius * np.arange(len(rows))
     angle = np.linspace(0, 2 * np.pi, 200)
     for k, (row, place) in enumerate(zip(rows, places, strict=True)):
@@ -101,6 +97,15 @@ def draw_points(axes: Axes, quantity: Quantity, rows: Array, _: bool) -> tuple[A
     axes.set(aspect="equal", yticks=[])
     axes.set_ylabel(symbol(quantity.name, quantity.dims[:1]), fontsize=SMALL)
     return places, ()
+
+
+def in_view(x: Array) -> tuple[Array, Array]:
+    """Points (..., 2 or 3) as they are seen, (..., 2), and how far each is towards the viewer; 1 in a plane."""
+    if x.shape[-1] == 2:
+        return x, np.ones(x.shape[:-1])
+    up, across = (np.sin(ELEVATION), np.cos(ELEVATION)), (np.cos(TURN), np.sin(TURN))
+    seen = np.array([[-across[1], across[0], 0.0], [-up[0] * across[0], -up[0] * across[1], up[1]]])
+    return x @ seen.T, x @ np.array([up[1] * across[0], up[1] * across[1], up[0]])
 
 
 STRIPS: Mapping[str, Draw] = {"Matrix": draw_maps, "Attention": draw_attention, "Points": draw_points}

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from matplotlib.animation import FFMpegWriter
 from matplotlib.collections import QuadMesh
+from matplotlib.figure import Figure
 from mpl_toolkits.mplot3d import proj3d  # type: ignore[import-untyped]
 from PIL import Image
 
@@ -16,6 +17,7 @@ from odesim.base.errors import OdesimError
 from odesim.plot import animate
 from odesim.plot.film import FRAMES, film_of
 from odesim.plot.frames import BARS, make_frames
+from odesim.plot.strips import in_view
 from odesim.plot.trajectory import MOST
 from tests.plot.test_trajectory import run
 from tests.support.texts import clashes, drawn_texts
@@ -51,8 +53,7 @@ def shown(axes: Any, name: str) -> Any:
         return [bar.get_height() for bar in axes.patches]
     if name == "V":
         return np.asarray(next(mesh for mesh in axes.collections if isinstance(mesh, QuadMesh)).get_array())
-    line = axes.lines[-1]
-    return line.get_ydata() if name == "wide" else np.transpose(line.get_data_3d() if name == "sphere" else line.get_data())
+    return axes.lines[-1].get_ydata() if name == "wide" else np.asarray(axes.collections[0].get_offsets())
 
 
 @pytest.mark.parametrize("name", ARRAYS)
@@ -63,7 +64,7 @@ def test_a_frame_shows_its_time(name):
     axes, scales = figure.axes[0], set()
     for k in (4, 0, 5):
         show(k)
-        np.testing.assert_array_equal(shown(axes, name), ARRAYS[name][k])
+        np.testing.assert_array_equal(shown(axes, name), in_view(ARRAYS[name])[0][k] if name == "sphere" else ARRAYS[name][k])
         assert figure.texts[-1].get_text().splitlines()[-1] == f"$t$ = {k} (s)"
         assert name == "sphere" or clashes(figure, drawn_texts(figure)) == []  # a sphere's axes are not drawn
         mesh: list[Any] = [mesh.get_clim() for mesh in axes.collections if isinstance(mesh, QuadMesh)]
@@ -137,15 +138,19 @@ def test_axes_of_one_place_are_left_out():
     np.testing.assert_array_equal(films["heads"].values, arrays["heads"][..., 0])
 
 
-def test_points_behind_the_sphere_are_pale():
-    """What is in front lies nearer to the viewer than the centre: its depth in the projection tells, computed another way."""
+def test_points_of_a_sphere_are_seen_from_one_side():
+    """As matplotlib's own axes of space have them, without perspective; those farther than the centre are pale."""
     figure, show = make_frames(film_of(solution(), "sphere"))
     show(2)
-    axes: Any = figure.axes[0]
-    near, every = (np.transpose(line.get_data_3d()) for line in axes.lines[-2:])
-    depths = [float(proj3d.proj_transform(*point, axes.get_proj())[2]) for point in (*every, (0.0, 0.0, 0.0))]
-    np.testing.assert_array_equal(near, every[np.array(depths[:-1]) <= depths[-1]])
-    assert 0 < len(near) < len(every)
+    dots = figure.axes[0].collections[0]
+    space: Any = Figure().add_subplot(projection="3d", proj_type="ortho", xlim=(-1, 1), ylim=(-1, 1), zlim=(-1, 1), box_aspect=(1, 1, 1))
+    centre, *every = [proj3d.proj_transform(*point, space.get_proj()) for point in ((0, 0, 0), *ARRAYS["sphere"][2])]
+    places, seen = np.subtract(every, centre).astype(float), np.asarray(dots.get_offsets())
+    scale = np.linalg.norm(seen) / np.linalg.norm(places[:, :2])
+    np.testing.assert_allclose(scale * places[:, :2], seen, rtol=0, atol=1e-12)  # rounding
+    near = np.asarray(dots.get_alpha()) == 1
+    np.testing.assert_array_equal(near, places[:, 2] <= 0)
+    assert 0 < near.sum() < len(near)
 
 
 @pytest.mark.first(1)
