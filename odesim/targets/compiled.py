@@ -104,7 +104,9 @@ class CompiledValues:
     @cached_property
     def address(self) -> int:
         """The address of the compiled function."""
-        return load_native(self.text.source, f"{self.system.name.replace('.', '_')}_{self.stem}", ["events"])["events"]
+        # what is evaluated once a step; products are many times
+        unrolled = self.stem not in ("events", "laws")
+        return load_native(self.text.source, f"{self.system.name.replace('.', '_')}_{self.stem}", ["events"], unrolled=unrolled)["events"]
 
     def bind(
         self, sizes: Mapping[str, int], params: Mapping[str, Any], layout: Layout, arrays: Mapping[str, Array] | None = None

@@ -24,21 +24,22 @@ WATCHERS: list[Callable[[float | None], None]] = []
 """Called with None when a build of machine code in this process begins, and with its seconds when it ends."""
 
 
-def load_native(text: str, stem: str, names: Sequence[str], *, once: bool = False) -> dict[str, int]:
+def load_native(text: str, stem: str, names: Sequence[str], *, once: bool = False, unrolled: bool = True) -> dict[str, int]:
     """{name: address} of these functions of the module with this text; the addresses are valid until the process ends.
 
     once: only functions of the option `loops` get all passes, all others a few, and what is not short stands there once. A driver, whose
     time is that of such loops, of straight lines and of what it calls by address, is built in half the time so, and as fast.
+    unrolled: with unrolled loops; without, the values of laws and events are built in .6 to .8 of the time, and runs are as fast.
     Each is a function of odesim.runtime.functions.njit with a signature. It takes int64 and float64, returns one of these or nothing,
     and cannot raise.
     """
     with _LOADING:
-        addresses = _addresses(module_name(text, stem), text, stem, tuple(names), once)
+        addresses = _addresses(module_name(text, stem), text, stem, tuple(names), once, unrolled and not once)
     return dict(zip(names, addresses, strict=True))
 
 
 @cache
-def _addresses(name: str, text: str, stem: str, names: tuple[str, ...], once: bool) -> tuple[int, ...]:
+def _addresses(name: str, text: str, stem: str, names: tuple[str, ...], once: bool, unrolled: bool) -> tuple[int, ...]:
     _LOADING.check("compiling")
     code = _read(name)
     if code is None:
@@ -48,7 +49,7 @@ def _addresses(name: str, text: str, stem: str, names: tuple[str, ...], once: bo
         # odesim switches this, and one build runs at a time
         gc.disable()
         try:
-            code = _build(text, stem, names, once)
+            code = _build(text, stem, names, once, unrolled)
         except (AttributeError, CodegenError, RuntimeError, TypeError) as error:
             # the text has what the front end lacks or calls another library, or this version of llvmlite differs inside
             from odesim.runtime.by_numba import address
@@ -106,13 +107,13 @@ def _machine(level: int = 3) -> Any:
     )
 
 
-def _build(text: str, stem: str, names: tuple[str, ...], once: bool = False) -> bytes:
+def _build(text: str, stem: str, names: tuple[str, ...], once: bool = False, unrolled: bool = True) -> bytes:
     """The machine code of these functions, with C calling convention and the names odesim_<name>."""
 
     from odesim.targets.front_end import write_module
 
     machine, module = _machine(1 if once else 3), load_module(text, stem)
-    whole = _optimised(write_module(module, text, names, once), machine, once)
+    whole = _optimised(write_module(module, text, names, once), machine, once, unrolled)
     sys.modules.pop(module.__name__, None)
     # an object with other symbols could not be loaded in a later process, where another library may not be there: refused, not cached
     foreign = {f.name for f in whole.functions if f.is_declaration and not f.name.startswith("llvm.")} - _LIBRARY
@@ -121,14 +122,14 @@ def _build(text: str, stem: str, names: tuple[str, ...], once: bool = False) -> 
     return bytes(machine.emit_object(whole))
 
 
-def _optimised(text: str, machine: Any, once: bool) -> Any:
-    """A module of LLVM's language after LLVM's passes; once: as of load_native."""
+def _optimised(text: str, machine: Any, once: bool, unrolled: bool) -> Any:
+    """A module of LLVM's language after LLVM's passes; once, unrolled: as of load_native."""
     import llvmlite.binding as llvm
 
     whole = llvm.parse_assembly(text)
     whole.triple, whole.data_layout = llvm.get_default_triple(), str(machine.target_data)
     options = llvm.create_pipeline_tuning_options(speed_level=3)
-    options.loop_vectorization, options.loop_unrolling, options.slp_vectorization = True, not once, not once
+    options.loop_vectorization, options.loop_unrolling, options.slp_vectorization = True, unrolled, unrolled
     builder = llvm.create_pass_builder(machine, options)
     if once:
         few = llvm.create_new_module_pass_manager()

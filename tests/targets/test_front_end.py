@@ -198,7 +198,7 @@ def test_the_front_end_compiles_every_system(case, monkeypatch):
     """It has a text for LLVM, which calls nothing but LLVM's and the C library's functions. What LLVM does with it, other laws see."""
     texts: list[str] = []
 
-    def write(name: str, text: str, stem: str, names: tuple[str, ...], once: bool) -> tuple[int, ...]:
+    def write(name: str, text: str, stem: str, names: tuple[str, ...], once: bool, _: bool) -> tuple[int, ...]:
         texts.append(write_module(load_module(text, stem), text, names, once))
         return (0,) * len(names)
 
@@ -250,7 +250,7 @@ def test_what_several_places_call_stands_once(once):
 def test_loops_that_are_marked_become_vectors(once, marked):
     """Of a module that is built so, no others. All is made into instructions with the same care."""
     text = SHARED.replace("@njit\ndef single", "@njit(loops=True)\ndef single") if marked else SHARED
-    whole = str(native._optimised(write_module(load_module(text, "loops"), text, ["run"], once), native._machine(), once))
+    whole = str(native._optimised(write_module(load_module(text, "loops"), text, ["run"], once), native._machine(), once, not once))
     assert bool(re.search(r"<\d+ x double>", whole)) == (marked or not once)
     assert "optnone" not in whole
 
