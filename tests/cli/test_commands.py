@@ -97,6 +97,7 @@ def test_show_fits_and_says_all(model, odesim):
     more = re.compile(r"  \.\.\. \d+ more with --all")
     assert [line for line in short if not more.fullmatch(line)] == [line for line in whole if line in short]
     assert [line for line in whole if line[0] != " "] == [line for line in short if line[0] != " "]
+    assert len(short) < 2 * SCREEN  # of the longest models, of nearly a hundred lines
     assert short == whole or (len(short) < len(whole) and any(map(more.fullmatch, short)) and len(whole) > SCREEN)
 
 
