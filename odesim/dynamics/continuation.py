@@ -158,7 +158,8 @@ def walk(start: Point, low: float, high: float, longest: float, most: int) -> It
         after = None
         while step > SHORTEST * longest:
             after = here.curve.point(here.z + step * here.tangent, here.tangent)
-            if after is not None and after.tangent @ here.tangent >= TURN:
+            # beside states that are far larger, a correction along the parameter is short wherever it leads, also to another branch
+            if after is not None and after.tangent @ here.tangent >= TURN and abs(after.z[-1] - here.z[-1]) <= 2 * longest:
                 break
             after, step = None, step / 2
         if after is None:

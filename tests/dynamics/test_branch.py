@@ -109,6 +109,22 @@ def test_the_unit_of_the_parameter(unit):
         assert states.max() == pytest.approx(1) and states.min() == pytest.approx(-1)
 
 
+def test_large_states_of_a_small_range():
+    """A circle and a line through it, x up to 40 over a range of 0.04: no step past the top of the circle leads to the line.
+
+    Such a step is 0.02 long beside a correction of 1e-3 along the parameter. Special points are where the two meet, and the circle's ends.
+    """
+    meets, slope = (0.15, float(np.sqrt(1 - 0.15**2))), -1.2
+    level = meets[1] - slope * meets[0]
+    other = (level**2 - 1) / (1 + slope**2) / meets[0]  # the product of the roots of q^2 + (slope q + level)^2 = 1
+    u, q = x / 40, 100 * r
+    found = odesim.branch(system({x: -40 * (u - slope * q - level) * (u**2 + q**2 - 1)}, {x: 200.0}, r=0.0), "r", (-0.02, 0.02))
+    special = list(zip(found["special_r"].values * 100, found["special_x"].values / 40, found["kind"].values, strict=True))
+    places = {meets: "branch", (other, slope * other + level): "branch", (1.0, 0.0): "fold", (-1.0, 0.0): "fold"}
+    kinds = {place: [kind for *at, kind in special if np.allclose(at, place, atol=1e-5)] for place in places}
+    assert kinds == {place: [kind] for place, kind in places.items()} and len(found["kind"]) == 4
+
+
 def test_a_line_of_states_has_no_folds():
     """r x rests at r = 0 everywhere: that branch goes up and down, and nothing turns round on it but rounding."""
     found = odesim.branch(system({x: r * x}, {x: 0.0}, r=-1.0), "r", (-1, 1), most_points=150)
