@@ -118,10 +118,11 @@ def branch(
     if not low < high:
         raise ParamError(f"span is the range of {name}, two different numbers, not {begin:g} and {end:g}")
     values: dict[str, Any] = {"initial": initial, "sizes": sizes, "seed": seed}
-    curve, start, name = curve_of(with_loss(system), name, (begin, end), method=method, rtol=rtol, params=params, **values)
+    curve, start, name, unit = curve_of(with_loss(system), name, (begin, end), method=method, rtol=rtol, params=params, **values)
+    low, high = low / unit, high / unit
     order = Order(curve.field, up_to) if up_to else None
-    unit = np.eye(len(start))[-1] * (1.0 if begin == low else -1.0)
-    first = curve.point(start, unit, unit)
+    forward = np.eye(len(start))[-1] * (1.0 if begin < end else -1.0)
+    first = curve.point(start, forward, forward)
     if first is None:
         raise ParamError(f"{system.name}: the rest state at {name} = {begin:g} has no branch; begin at another {name}")
     if np.linalg.matrix_rank(first.jacobian, tol=NOT_ALONE * float(np.linalg.norm(first.jacobian, 2))) < len(start) - 1:
@@ -157,13 +158,16 @@ def branch(
             if special.kind == "branch":
                 size = ASIDE * min(high - low, max(1.0, float(np.max(np.abs(special.point.z)))))
                 todo += [[special.point, beside] for beside in branches_at(special, size)]
-    return dataset(system, name, curve.field, done)
+    return dataset(system, name, curve.field, done, unit)
 
 
-def curve_of(system: System, name: str, span: tuple[float, float], *, method: str, rtol: float, **values: Any) -> tuple[Curve, Array, str]:
-    """The curve of rest states with the parameter as its last state, one of them (n + 1,), and what the parameter is called.
+def curve_of(
+    system: System, name: str, span: tuple[float, float], *, method: str, rtol: float, **values: Any
+) -> tuple[Curve, Array, str, float]:
+    """The curve of rest states with the parameter as its last state, one of them (n + 1,), what the parameter is called, and its unit.
 
-    Raises an OdesimError.
+    The unit, a power of 2, makes a range that is small beside the states about as long as these: else all ways are along the states, and
+    those of two branches that cross look alike. Raises an OdesimError.
     """
     if system.discrete:
         raise ParamError(f"branches are those of differential equations, and {system.name} is a Map")
@@ -202,9 +206,11 @@ def curve_of(system: System, name: str, span: tuple[float, float], *, method: st
             raise ParamError(
                 f"{system.name} declares that {law.name!r} holds its value, and branches are followed on the leaves of linear laws only"
             )
-    field = with_parameter(system, array, at, numbers)
-    z = field.layout.join({**plain.layout.split(root.y), field.layout.names[-1]: begin})
-    return Curve(field, z, np.vstack(weights)), z, name
+    natural = max(1.0, float(np.max(np.abs(root.y))))
+    unit = 2.0 ** min(0, math.floor(math.log2(abs(span[1] - begin) / natural)))
+    field = with_parameter(system, array, at, numbers, unit)
+    z = field.layout.join({**plain.layout.split(root.y), field.layout.names[-1]: begin / unit})
+    return Curve(field, z, np.vstack(weights)), z, name, unit
 
 
 def entry_of(system: System, text: str, params: dict[str, Any], values: dict[str, Any]) -> tuple[str, tuple[int, ...], str]:
@@ -224,10 +230,11 @@ def entry_of(system: System, text: str, params: dict[str, Any], values: dict[str
     return array, at, entry(array, at)
 
 
-def with_parameter(system: System, name: str, at: tuple[int, ...], numbers: Numbers) -> Field:
-    """The field with a parameter as one more state, the last, which rests: so its exact Jacobian has the derivatives by it.
+def with_parameter(system: System, name: str, at: tuple[int, ...], numbers: Numbers, unit: float) -> Field:
+    """The field with a parameter, in this unit, as one more state, the last, which rests: so its exact Jacobian has the derivatives by it.
 
-    at: of an array the place of the number. The array p is then p_rest, which is 0 there, with the state times p_unit, which is 1 there.
+    at: of an array the place of the number. The array p is then p_rest, which is 0 there, with the state times p_unit, which is the unit
+    there.
     """
     param, taken = system.param(name), used_names(system)
     params = {key: value for key, value in numbers.params.items() if key != name}
@@ -237,19 +244,20 @@ def with_parameter(system: System, name: str, at: tuple[int, ...], numbers: Numb
     arrays: list[IndexedBase] = []
     if at:
         labels = [next(x for x in chain([f"{name}_{part}"], (f"{name}_{part}{k}" for k in count())) if x not in taken) for part in PARTS]
-        unit, rest = np.zeros_like(value), value.copy()
-        unit[at], rest[at], value = 1.0, 0.0, value[at]
+        units, rest = np.zeros_like(value), value.copy()
+        units[at], rest[at], value = unit, 0.0, value[at]
         arrays = [IndexedBase(label, shape=param.shape) for label in labels[:2]]
         symbol = Symbol(labels[2], real=True)
         more = tuple(Param(x, 0.0, S.Reals, "what an entry of an array and the others are") for x in arrays)
-        params |= {labels[0]: rest, labels[1]: unit}
+        params |= {labels[0]: rest, labels[1]: units}
+    value = value / unit
 
     def is_entry(e: Any) -> bool:
         return isinstance(e, Indexed) and base_name(e) == name
 
     def change(e: Any) -> Any:
         if not arrays:
-            return e
+            return e if unit == 1 else changed(e, lambda part, _: part.xreplace({symbol: unit * symbol}))
         return changed(e, lambda part, _: part.replace(is_entry, lambda x: arrays[0][x.indices] + symbol * arrays[1][x.indices]))
 
     extended = replace(
@@ -286,8 +294,8 @@ def is_on(point: Point, other: Branch, order: Order | None, most: float) -> bool
     return there is not None and is_near(there, replace(point, z=mine), most)
 
 
-def dataset(system: System, name: str, field: Field, branches: list[Branch]) -> xarray.Dataset:
-    """Branches as a Dataset."""
+def dataset(system: System, name: str, field: Field, branches: list[Branch], unit: float) -> xarray.Dataset:
+    """Branches as a Dataset. unit: of the parameter in the field."""
     import xarray as xr
 
     dims, data, parameter = dimensions(field.system), dict[str, Any](), field.layout.names[-1]
@@ -296,7 +304,8 @@ def dataset(system: System, name: str, field: Field, branches: list[Branch]) -> 
     seen = dict[str, Any]()
     for prefix, dim, rows in (("", "point", [p.z for _, p in points]), ("special_", "special", [s.point.z for _, s in specials])):
         for state, values in field.layout.split(np.array(rows).reshape(-1, field.n)).items():
-            data[f"{prefix}{name if state == parameter else state}"] = ((dim, *dims.get(state, ())), values)
+            label, values = (name, unit * values) if state == parameter else (state, values)
+            data[f"{prefix}{label}"] = ((dim, *dims.get(state, ())), values)
         for observable, values in observed(field, rows):
             seen[f"{prefix}{observable}"] = ((dim, *dims[observable]), values)
     for label, dim, numbers in (
@@ -314,7 +323,7 @@ def dataset(system: System, name: str, field: Field, branches: list[Branch]) -> 
     data["side"] = ("special", np.array([o.side for o in orbits], np.float64))
     for state, values in field.layout.split(np.array([o.amplitudes for o in orbits]).reshape(-1, field.n)).items():
         if state != parameter:
-            data[f"amplitude_{state}"] = (("special", *dims.get(state, ())), values)
+            data[f"amplitude_{state}"] = (("special", *dims.get(state, ())), values / math.sqrt(unit))
     for observable, column in seen.items():
         label = observable
         while label in data or label in ("point", "special", *(i.name for i in system.axes)):

@@ -109,12 +109,13 @@ def test_the_unit_of_the_parameter(unit):
         assert states.max() == pytest.approx(1) and states.min() == pytest.approx(-1)
 
 
-def test_large_states_of_a_small_range():
+@pytest.mark.parametrize(("meeting", "slope"), [(0.15, -1.2), (0.25, -1.4)])
+def test_large_states_of_a_small_range(meeting, slope):
     """A circle and a line through it, x up to 40 over a range of 0.04: no step past the top of the circle leads to the line.
 
     Such a step is 0.02 long beside a correction of 1e-3 along the parameter. Special points are where the two meet, and the circle's ends.
     """
-    meets, slope = (0.15, float(np.sqrt(1 - 0.15**2))), -1.2
+    meets = meeting, float(np.sqrt(1 - meeting**2))
     level = meets[1] - slope * meets[0]
     other = (level**2 - 1) / (1 + slope**2) / meets[0]  # the product of the roots of q^2 + (slope q + level)^2 = 1
     u, q = x / 40, 100 * r
@@ -197,6 +198,25 @@ def test_the_orbit_at_a_hopf_point():
     assert found["lyapunov"].values > 0 and found["side"].values == [-1]
     sizes = [float(found[f"amplitude_{name}"][0]) for name in "xyz"]
     assert sizes == pytest.approx([1, 1, 1 / np.sqrt(5)], rel=1e-6)
+
+
+@pytest.mark.parametrize("entry", [False, True])
+def test_a_hopf_point_in_another_unit(entry):
+    """b in thousandths, a number or an entry of an array: the point is where it was, and its orbit as wide at the same distance."""
+    p = IndexedBase("p", shape=sizes("M"))
+    rate = p[1] if entry else b
+    scaled = {key: e.xreplace({b: 1000 * rate}) for key, e in BRUSSELATOR.equations.items()}
+    rows = (Param(a, 1.2, REAL, "feed"), Param(p if entry else b, 1e-3, REAL, "rate"))
+    more: Any = {"axes": dict(zip(index("m"), sizes("M"), strict=True)), "sizes": {sizes("M")[0]: 2}} if entry else {}
+    other = System("test.branch", SOURCE, equations=scaled, params=rows, initial=BRUSSELATOR.initial, span=(0.0, 200.0), **more)
+    plain, found = odesim.branch(BRUSSELATOR, "b", (1, 4)), odesim.branch(other, "p[1]" if entry else "b", (1e-3, 4e-3))
+    for name, factor in (("p[1]" if entry else "b", 1e-3), ("x", 1.0), ("y", 1.0)):
+        there = plain[f"special_{'b' if factor < 1 else name}"].values
+        assert found[f"special_{name}"].values == pytest.approx(factor * there, rel=1e-8)
+    # by the root of a distance that is a thousandth; second differences have 1e-7 or so
+    for name in ("x", "y"):
+        assert found[f"amplitude_{name}"].values == pytest.approx(np.sqrt(1000) * plain[f"amplitude_{name}"].values, rel=1e-4)
+    assert found["lyapunov"].values == pytest.approx(plain["lyapunov"].values, rel=1e-4) and found["side"].values == plain["side"].values
 
 
 def test_a_branch_that_begins_unstable_is_so_from_its_first_point():
