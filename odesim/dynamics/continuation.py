@@ -23,6 +23,8 @@ STILL = 1e-12
 """A direction with less of the parameter than this is that of a line of states at one parameter: what turns round there is rounding."""
 TURN = 0.97
 """The least cosine between the tangents of neighbouring points."""
+STRAY = 0.25
+"""The longest correction of a step, by the step: an arc that turns by TURN, a quarter, leaves its tangent by half of that."""
 SAME_POINT = 1e-5
 """The distance, relative to the largest number and 1, within which two points are one."""
 ZERO = 1e-11
@@ -157,9 +159,15 @@ def walk(start: Point, low: float, high: float, longest: float, most: int) -> It
     for count in range(most):
         after = None
         while step > SHORTEST * longest:
-            after = here.curve.point(here.z + step * here.tangent, here.tangent)
+            guess = here.z + step * here.tangent
+            after = here.curve.point(guess, here.tangent)
             # beside states that are far larger, a correction along the parameter is short wherever it leads, also to another branch
-            if after is not None and after.tangent @ here.tangent >= TURN and abs(after.z[-1] - here.z[-1]) <= 2 * longest:
+            if (
+                after is not None
+                and after.tangent @ here.tangent >= TURN
+                and np.linalg.norm(after.z - guess) <= STRAY * step
+                and abs(after.z[-1] - here.z[-1]) <= 2 * longest
+            ):
                 break
             after, step = None, step / 2
         if after is None:

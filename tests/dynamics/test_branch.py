@@ -109,6 +109,16 @@ def test_the_unit_of_the_parameter(unit):
         assert states.max() == pytest.approx(1) and states.min() == pytest.approx(-1)
 
 
+@pytest.mark.parametrize(("half", "unit"), [(3.0, 200.0), (2.0, 200.0), (2.5, 50.0)])
+def test_small_states_of_a_large_range(half, unit):
+    """r / unit + h^2 x - x^3 / 3 folds at x = -h and h, r = 2 h^3 unit / 3 and minus that: no step past a fold leads to the far side."""
+    fold = 2 * half**3 * unit / 3
+    ends = (1.7 if unit == 50 else 1.3) * 1.05 * fold
+    found = odesim.branch(system({x: r / unit + half**2 * x - x**3 / 3}, {x: -6.0}, r=0.0), "r", (-ends, ends))
+    assert found["kind"].values.tolist() == ["fold", "fold"]
+    assert found["special_r"].values / fold == pytest.approx([1, -1], abs=1e-9)
+
+
 @pytest.mark.parametrize(("meeting", "slope"), [(0.15, -1.2), (0.25, -1.4)])
 def test_large_states_of_a_small_range(meeting, slope):
     """A circle and a line through it, x up to 40 over a range of 0.04: no step past the top of the circle leads to the line.
