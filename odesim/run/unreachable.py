@@ -14,7 +14,7 @@ from odesim.base.memo import IdentityKey, Memo
 from odesim.base.options import RunOptions
 from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
-from odesim.run.overflow import ENDED, ROWS, end_member, ended_at, states_of
+from odesim.run.overflow import ROWS, end_member, ended_at, states_of
 from odesim.run.poles import crossings, divisors, first_pole
 from odesim.run.signs import beyond, by_state, first_crossing, keepers
 from odesim.stepper.codes import UNDONE, Status
@@ -22,6 +22,8 @@ from odesim.stepper.problem import Raw, usable
 from odesim.symbolic.layered import names_read
 from odesim.symbolic.system import System
 
+ENDED = (Status.BLOW_UP, Status.NON_FINITE, Status.STEP_TOO_SMALL)
+"""These say already that a singularity is where the run ends: x' = -1/x comes to its pole, and the last step may end just behind it."""
 _LOOKED_AT: Memo[tuple[bool, bool]] = Memo(32)
 
 
