@@ -5,13 +5,10 @@ import sys
 from importlib.resources import files
 from pathlib import Path
 
-from jupyter_client.connect import ConnectionFileMixin
-
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
 os.environ["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))  # `python -m odesim` on pages is this one
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # a process runs on each core, and threads of products would wait for one another
-ConnectionFileMixin.transport.default_value = "ipc"  # of cells that run: over TCP each process warns that others may listen
 os.environ.pop("MPLBACKEND", None)  # pages need the pictures that notebooks draw by themselves
 
 project = "odesim"

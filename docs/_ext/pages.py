@@ -192,7 +192,6 @@ def write_notebook(folder: Path, name: str, script: Path, run: bool) -> Item:
     """Executes a notebook and writes it with its outputs; a panel of its first picture is the thumbnail. What is there already is kept."""
     import nbformat
     from nbclient import NotebookClient
-    from traitlets.config import Config
 
     text = script.read_text(encoding="utf-8")
     key = key_of(script, run=run)
@@ -204,8 +203,7 @@ def write_notebook(folder: Path, name: str, script: Path, run: bool) -> Item:
             first = next(cell for cell in notebook.cells if SHOW in cell.source)
             source, first.source = first.source, first.source.replace(SHOW, f"{KEEP}\n{SHOW}")
             with tempfile.TemporaryDirectory() as away:
-                pipes, resources = Config(ConnectionFileMixin={"transport": "ipc"}), {"metadata": {"path": away}}
-                NotebookClient(notebook, timeout=1800, startup_timeout=600, config=pipes, resources=resources).execute()
+                NotebookClient(notebook, timeout=1800, startup_timeout=600, resources={"metadata": {"path": away}}).execute()
                 figure = pickle.loads((Path(away) / FIRST).read_bytes())
                 figure.draw_without_rendering()
                 thumbnail(figure, folder / "pictures" / picture)
