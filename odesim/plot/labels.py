@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
-from matplotlib.ticker import MaxNLocator, ScalarFormatter
+from matplotlib.ticker import FixedLocator, MaxNLocator, ScalarFormatter
 from matplotlib.transforms import ScaledTranslation
 
 from odesim.base.arrays import Array
@@ -26,7 +26,7 @@ LEADER: Any = {"color": "#b4b4b4", "lw": 0.4, "clip_on": False}  # thin and grey
 ALIKE = 0.012  # of the height of a panel, about a line's width: ends that are no farther apart are one
 MANY = 4  # intervals between ticks, as few_ticks has them
 # least space between two labels of ticks beside each other, and one above the other, in heights of the type, which has some itself
-TOUCH = {"x0": 0.7, "y0": -0.1}
+TOUCH = {"x0": 0.7, "y0": 0.0}
 SHIFT = 1.0  # heights of the type: how far a label may stand from the ends of its curves
 GAP = 1.08  # least distance between the middles of two names, in heights of the type
 
@@ -305,13 +305,17 @@ def fit_beside(axes: Axes) -> None:
 def thin_ticks(axis: Any) -> int:
     """Gives a linear axis fewer ticks while their labels touch; their largest number of intervals, or MANY if none touched.
 
-    The layout of the figure must be final.
+    The layout of the figure must be final. On an axis with room for one number that is the one farthest from 0.
     """
     intervals, side = MANY, ("x0", "x1") if axis.axis_name == "x" else ("y0", "y1")
-    while intervals > 1 and isinstance(axis.get_major_locator(), MaxNLocator):
+    while isinstance(axis.get_major_locator(), MaxNLocator):
         labels = [label for label in axis.get_ticklabels() if label.get_visible() and label.get_text()]
         boxes = sorted((label.get_window_extent() for label in labels), key=lambda box: getattr(box, side[0]))
         if all(getattr(one, side[1]) + TOUCH[side[0]] * one.height < getattr(other, side[0]) for one, other in pairwise(boxes)):
+            break
+        if intervals == 1:
+            low, high = sorted(axis.get_view_interval())
+            axis.set_major_locator(FixedLocator([max((x for x in axis.get_majorticklocs() if low <= x <= high), key=abs)]))
             break
         intervals -= 1
         set_intervals(axis, intervals)

@@ -181,7 +181,7 @@ class Quantity:
         norm = np.sqrt((singular**2).sum(axis=1))
         count = int((singular[whole, :LEADING].max(axis=0) > TINY * norm[whole].max()).sum())
         names = ("norm", *(rf"$\sigma_{{{k + 1}}}$" for k in range(count)))
-        return Quantity("norm, σ", np.column_stack([norm, singular[:, :count]]), (), view=SPECTRUM, names=names)
+        return Quantity("σ", np.column_stack([norm, singular[:, :count]]), (), view=SPECTRUM, names=names)
 
 
 def has_unit_rows(values: Array) -> bool:

@@ -144,13 +144,13 @@ def test_requested_sensitivities_come_after_the_views(view: str) -> None:
     strip = view == "Points"
     panels = [axes for axes in figure.axes if not str(axes.get_label()).startswith("<colorbar")]
     of_strip = [BESIDE] * strip
-    assert len(panels) == PANELS and notes(figure) == [*not_shown(["y", *names[5 - strip :]]), *of_strip]
+    assert len(panels) == PANELS and notes(figure) == ["; ".join([*not_shown(["y", *names[5 - strip :]]), *of_strip])]
     labels = [axes.get_ylabel() for axes in panels if axes.get_ylabel()]
     shown = [symbol(name) for name in names[: 5 - strip]]
     x = symbol("x", ("i",))
     assert labels == ([*shown, x, x] if strip else [x, *shown])  # a strip is in the last row
     case.attrs["sensitivities"]["a"] = {f"x{k}": name for k, name in enumerate(names[:5])} | {"x": names[5]}
-    assert notes(figure_of_solution(case)) == [*not_shown(["y", *names[4 - strip : 5]]), *of_strip]  # that of the view is first
+    assert notes(figure_of_solution(case)) == ["; ".join([*not_shown(["y", *names[4 - strip : 5]]), *of_strip])]
     case.attrs = {**case.attrs, "views": {}}
     plain = figure_of_solution(case)
     case.attrs = {**case.attrs, "sensitivities": {}}
