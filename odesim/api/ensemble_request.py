@@ -13,7 +13,7 @@ from odesim.base.backends import ENSEMBLE
 from odesim.base.cluster import Cluster
 from odesim.base.datasets import register
 from odesim.base.device import cupy_here
-from odesim.base.errors import ParamError, SolveError, no_such
+from odesim.base.errors import ParamError, SolveError
 from odesim.base.options import MAX_EVENTS, RunOptions, Values, Work, versions
 from odesim.base.signals import check_seconds
 from odesim.ensembles.design import Design, Table, design_members, part_kinds
@@ -27,6 +27,7 @@ from odesim.run.choose import auto_rule
 from odesim.run.chunks import Execution
 from odesim.run.clocked import rescaled_system
 from odesim.run.integrate import METHOD_NAMES as CHOICES
+from odesim.run.integrate import no_such_method
 from odesim.run.lane_run import strict_obstacle
 from odesim.run.lanes import no_strict
 from odesim.run.modes import held_of
@@ -77,7 +78,7 @@ def make_ensemble_request(
     options = options_for(system, options, members.shared)
     chosen = "tsit5" if options.method == "auto" and options.step is not None else options.method
     if chosen not in CHOICES and not system.discrete:
-        raise SolveError(no_such("method", options.method, CHOICES))
+        raise SolveError(no_such_method(options.method))
     if options.step is None and chosen in METHODS and not METHODS[chosen].adaptive:
         raise SolveError(f"{chosen} has no error estimate: give a fixed step")
     check_options(options)

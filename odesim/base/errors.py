@@ -151,10 +151,10 @@ LONGEST_LIST, LISTED = 400, 10
 """Characters of choices that are all listed; of more, so many of the nearest spellings."""
 
 
-def no_such(what: str, name: str, choices: Iterable[str], where: str = "", *, lister: str = "") -> str:
+def no_such(what: str, name: str, choices: Iterable[str], where: str = "", *, lister: str = "", meant: str = "") -> str:
     """A sentence for a name that does not exist, with the choices and the nearest spelling: `no method 'rk5'; choose from ...`.
 
-    lister: the command that lists the choices, which is named where they are many.
+    lister: the command that lists the choices, which is named where they are many. meant: another spelling of name, nearer to the choices.
     """
     import difflib
 
@@ -166,7 +166,7 @@ def no_such(what: str, name: str, choices: Iterable[str], where: str = "", *, li
     more = f" and {len(options) - len(shown)} more" if len(shown) < len(options) else ""
     listed = f"; choose from {', '.join(shown)}{more}" if options else "; there are none"
     listed = f"; `{lister}` names what there is" if more and lister else listed
-    return f"no {what} {shorten(name, 60)!r}{place}{listed}{nearest(name, options)}"
+    return f"no {what} {shorten(name, 60)!r}{place}{listed}{nearest(meant or name, options)}"
 
 
 def counted(count: float, noun: str, plural: str = "") -> str:

@@ -226,7 +226,7 @@ def observable_text(observable: dict[str, Any], function: bool, definitions: Seq
     """The name of an observable, its shape, and its expression, or the docstring of a function."""
     name = f"{observable['name']} {shape_text(observable['shape'])}".strip()
     if any(line.split(" = ")[0].split("[")[0] == observable["name"] for line in definitions):
-        return f"  {name}, as above"
+        return f'  {name}, under "where"'
     return wrap_formula(f"{name}: {observable['expression']}" if function else f"{name} = {observable['expression']}")
 
 

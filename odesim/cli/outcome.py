@@ -120,10 +120,14 @@ def usage_sentence(error: click.UsageError) -> str:
     command = error.ctx.info_name if error.ctx else where
     see = f"; see `{where} --help`" if error.ctx else ""
     if isinstance(error, click.NoSuchOption) and error.ctx:
+        from difflib import get_close_matches
+
         words = [name.removeprefix("--") for p in error.ctx.command.get_params(error.ctx) for name in p.opts]
         spelled = nearest(error.option_name.lstrip("-"), words).replace("'", "'--", 1)
         root = error.ctx.find_root()
-        hint = model_part(root.obj or [], error.option_name, words) or elsewhere(root, error.option_name) or spelled or see
+        # --task of list is its --tasks, not the option of another command
+        slip = spelled if get_close_matches(error.option_name.lstrip("-"), words, cutoff=0.85) else ""
+        hint = model_part(root.obj or [], error.option_name, words) or slip or elsewhere(root, error.option_name) or spelled or see
         return f"no option {error.option_name!r} of {where}{hint}"
     if isinstance(error, click.MissingParameter) and error.param and error.ctx:
         option = f"{error.param.opts[0]} " if isinstance(error.param, click.Option) else ""

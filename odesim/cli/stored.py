@@ -238,7 +238,10 @@ def plot_command(run: Path, out: Path | None, animate: Path | None, quiet: bool,
     the saved times; of several seeds the mean.
     """
     from odesim.cli.arguments import read_choice
+    from odesim.inputs.registry import list_models
 
+    if str(run) in list_models() and not run.exists():
+        raise StoreError(f"{run} is a model, not a run: `odesim integrate {run} --plot FILE.png` draws one of it")
     if animate:
         for name, value in {"--out": out, "--at": options["at"]}.items():
             if value is not None:

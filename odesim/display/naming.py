@@ -4,7 +4,7 @@ The names are those of System(display=...), and softmax, logsumexp and entropy, 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
@@ -17,7 +17,7 @@ from sympy.concrete.expr_with_limits import ExprWithLimits
 
 from odesim.symbolic.definition import Definition, GradientFlow, all_expressions, all_names
 from odesim.symbolic.functions import Share, Weighted, XLogY
-from odesim.symbolic.indices import IndexedBase
+from odesim.symbolic.indices import IndexedBase, base_name
 from odesim.symbolic.layered import Layer, Value, layers_in
 from odesim.symbolic.parts import Key, free_in_order
 from odesim.symbolic.reductions import REDUCTIONS, BoundIndex, Shift, inside, triangle, unevaluated
@@ -77,9 +77,13 @@ def times_in(part: Mapping[Expr, Expr], whole: Mapping[Expr, Expr], spare: Itera
     return int(min(ratios))
 
 
-def multiple_in(part: Mapping[Expr, Expr], whole: Mapping[Expr, Expr]) -> Any:
-    """The number c for which whole has every term of c*part; 0 where there is none."""
-    ratios = {whole.get(term, sp.S.Zero) / number for term, number in part.items()}
+def multiple_in(part: Mapping[Expr, Expr], whole: Mapping[Expr, Expr], states: Collection[str] = ()) -> Any:
+    """The number c for which whole has every term of c*part; 0 where there is none.
+
+    states: given these, terms without them may differ, if two or more have some: of a loss with S/2, loss - S/4 has the multiple 1.
+    """
+    moving = [term for term in part if any(base_name(a) in states for a in term.atoms(Symbol, Indexed))] if states else []
+    ratios = {whole.get(term, sp.S.Zero) / part[term] for term in (moving if len(moving) > 1 else part)}
     return ratios.pop() if len(ratios) == 1 else sp.S.Zero
 
 
@@ -261,7 +265,7 @@ class Display:
     """The formulas of a System, with names in the place of parts that have one."""
 
     def __init__(self, system: Definition):
-        self.axes = system.axes
+        self.axes, self._states = system.axes, frozenset({*system.states, "t"})
         self.loss = loss_of(system)
         self.layers, self._beside = (
             layers_in(*(e for e in all_expressions(system, equations=all_of_it) if isinstance(e, sp.Basic))) for all_of_it in (True, False)
@@ -279,7 +283,8 @@ class Display:
 
         observed: with the names of observables too: an event on them reads as its author thinks of it. along: axes that e has by itself.
         """
-        written = _Writing([*self.names[:names], *(self._seen if observed else ())])(plain(sp.sympify(e)), {**self.axes, **(along or {})})
+        more, states = (self._seen, self._states) if observed else ((), ())
+        written = _Writing([*self.names[:names], *more], states)(plain(sp.sympify(e)), {**self.axes, **(along or {})})
         again = {a: self._called[a.base][a.indices] for a in written.atoms(Indexed) if a.base in self._called}
         numbers = [a for a in written.atoms(Indexed) if isinstance(a.base, Value)]
         again |= {a: Symbol(str(self._called.get(a.base, a.base).label), real=True) for a in numbers}
@@ -334,10 +339,10 @@ def shared_sums(system: Definition) -> Iterator[tuple[str, Expr]]:
 
 
 class _Writing:
-    """The search for these names in an expression."""
+    """The search for these names in an expression; given states, for sums up to what does not move too."""
 
-    def __init__(self, names: list[Name]):
-        self.names = names[::-1]
+    def __init__(self, names: list[Name], states: Collection[str] = ()):
+        self.names, self.states = names[::-1], states
         self._tables: dict[tuple[Any, ...], list[Instance]] = {}
 
     def __call__(self, e: Any, scope: Scope) -> Any:
@@ -377,7 +382,7 @@ class _Writing:
         """(terms without a name, multiples of names) of a sum."""
         table, named = terms(e), []
         for name, _, part, _ in self._instances(e, scope):
-            c = multiple_in(part, table) if len(part) > 1 else 0
+            c = multiple_in(part, table, self.states) if len(part) > 1 else 0
             if c != 0:
                 named.append(c * name)
                 for term, number in part.items():

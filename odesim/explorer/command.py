@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from odesim.base.backends import RUN
-from odesim.base.errors import ParamError, StoreError, no_such
+from odesim.base.errors import ParamError, StoreError
 from odesim.cli.options import Count, ModelKind, options
 from odesim.cli.outcome import DONE
 from odesim.cli.tables import echo
@@ -25,7 +25,7 @@ def explore_command(model: str, port: int, no_browser: bool, max_seconds: float 
     """
     from odesim.cli.arguments import named
     from odesim.explorer.controls import Controls, Explored
-    from odesim.run.integrate import METHOD_NAMES
+    from odesim.run.integrate import METHOD_NAMES, no_such_method
 
     texts: dict[str, Any] = {
         name: named(f"--{flag}", words[name]) for name, flag in (("params", "set"), ("initial", "init"), ("sizes", "size"))
@@ -33,7 +33,7 @@ def explore_command(model: str, port: int, no_browser: bool, max_seconds: float 
     more: dict[str, Any] = {name: "" if words[name] is None else str(words[name]) for name in ("span", "step", "seed")}
     files = frozenset(text for values in texts.values() for text in values.values() if text.startswith("@"))
     if words["method"] and words["method"] not in METHOD_NAMES:
-        raise ParamError(no_such("method", words["method"], METHOD_NAMES))
+        raise ParamError(no_such_method(words["method"]))
     begin = Controls(**texts, **more, method=words["method"] or "auto", files=files)
     explored = Explored(model)
     explored.numbers(begin)  # what is wrong is said here, before there is a page

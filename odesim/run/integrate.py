@@ -293,6 +293,13 @@ def crossed_at(raw: Raw, name: str, shape: tuple[int, ...]) -> list[int]:
 
 
 METHOD_NAMES = ("auto", *METHODS, *ROSENBROCK, *STABILISED, *SCHEMES)
+OF_OTHERS = {"rk45": "tsit5", "dopri5": "tsit5", "dopri8": "dop853", "lsoda": "auto", "bdf": "rodas5p", "radau": "rodas5p"}
+"""What methods of other libraries, in lower case, are here."""
+
+
+def no_such_method(name: str) -> str:
+    """A sentence for a method that does not exist, with what stands here for one of another library: tsit5 for RK45."""
+    return no_such("method", name, METHOD_NAMES, meant=OF_OTHERS.get(name.lower(), name.lower()))
 
 
 def integrate_problem(problem: Problem, *, method: str = "auto", save: Array | None = None, strict: bool = False, **options: Any) -> Raw:
@@ -308,7 +315,7 @@ def integrate_problem(problem: Problem, *, method: str = "auto", save: Array | N
     elif method in SCHEMES:
         run = NoisyRun(problem, SCHEMES[method], save, **options)
     elif method not in METHOD_NAMES:
-        raise SolveError(no_such("method", method, METHOD_NAMES))
+        raise SolveError(no_such_method(method))
     elif problem.switches is not None:
         return integrate_switched(problem, method=method, save=save, strict=strict, **options)
     elif method in ROSENBROCK:

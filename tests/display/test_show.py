@@ -309,11 +309,12 @@ def test_resets_are_shown() -> None:
 
 
 def test_an_event_has_the_names_of_observables() -> None:
-    """And logarithms of sums that have none stay what they are."""
+    """Also up to terms that do not move; and logarithms of sums that have none stay what they are."""
     (m, k), (M,) = index("m k"), sizes("M")
     w = IndexedBase("w", shape=(M,))
     free, twice = logsumexp(w[k], (k, M)), sp.Piecewise((2, k < 1), (1, True))
-    watched = {"low": 2 * free - 1, "half": free - w[m], "other": logsumexp(w[k], (k, M), weight=twice) - 1}
+    risk = free + over(sp.Sum, w[m] ** 2, (m, M)) + sp.Rational(3, 2)
+    watched = {"low": 2 * free - 1, "level": 2 * risk - 1, "half": free - w[m], "other": logsumexp(w[k], (k, M), weight=twice) - 1}
     system = System(
         name="test.watched",
         source=Source("none", "made for this test"),
@@ -322,9 +323,14 @@ def test_an_event_has_the_names_of_observables() -> None:
         params=(),
         initial={w[m]: 1},
         span=(0.0, 1.0),
-        observables={"free": free},
+        observables={"free": free, "risk": risk},
         events=tuple(Event(name, e) for name, e in watched.items()),
     )
     shown = {event["name"]: event["expression"] for event in describe(system)["events"]}
-    assert shown == {"low": "2*free - 1", "half": "free - w[m]", "other": "logsumexp_k(w[k], weight=(2 if k < 1, else 1)) - 1"}
+    assert shown == {
+        "low": "2*free - 1",
+        "level": "2*risk - 1",
+        "half": "free - w[m]",
+        "other": "logsumexp_k(w[k], weight=(2 if k < 1, else 1)) - 1",
+    }
     assert "free" in html_page(system)

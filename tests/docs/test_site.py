@@ -148,6 +148,7 @@ def test_search_finds(word, page, address, browser):
         ("phase diagram", "phase_diagrams"),
         ("noise", "noise"),
         ("fit", "fits"),
+        ("why is my run slow", "slow"),
         ("cluster", "clusters"),
         ("steady state", "rest_states"),
         ("bifurcation", "branches"),
