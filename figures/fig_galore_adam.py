@@ -14,7 +14,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 import odesim
-from odesim.models.galore._adam_claims import BARS, SIZES, end, gib, least_loss, problem, with_singular_vectors
+from odesim.models.galore._sample_claims import BARS, SIZES, end, gib, least_loss, problem, with_singular_vectors
 from odesim.plot.figures import SCRIPT, THEORY, Feature
 from odesim.plot.style import CATEGORIES, DASHES, FAINT, MARKERS, few_log_ticks, few_ticks, letter_panels, picture
 

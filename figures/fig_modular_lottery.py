@@ -15,8 +15,8 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
 import odesim
-from odesim.models.modular._times import balanced, blow_up
 from odesim.models.modular.claims import time as time_by_run
+from odesim.models.modular.phases import balanced, blow_up
 from odesim.plot.figures import THEORY, Feature
 from odesim.plot.style import CATEGORIES, FAINT, INK, few_log_ticks, few_ticks, letter_panels, picture
 

@@ -15,8 +15,7 @@ from matplotlib.figure import Figure
 
 import odesim
 from odesim.models.parity.claims import first_success, last_stretch, time_until_sure
-from odesim.models.static._learning_claims import PLACES, samples
-from odesim.models.static._limit_claims import reached
+from odesim.models.static._limit_claims import PLACES, reached, samples
 from odesim.plot.figures import SCRIPT, THEORY, Feature
 from odesim.plot.style import CATEGORIES, DASHES, FAINT, MARKERS, few_log_ticks, few_ticks, letter_panels, picture
 

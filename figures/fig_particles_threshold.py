@@ -14,7 +14,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 import odesim
-from odesim.models.particles._noise_claims import KAPPA, order_of_density, threshold
+from odesim.models.particles.claims import KAPPA, order_of_density, threshold
 from odesim.plot.figures import THEORY, Feature
 from odesim.plot.style import CATEGORIES, FAINT, few_ticks, letter_panels, picture
 

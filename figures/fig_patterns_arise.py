@@ -16,8 +16,7 @@ from matplotlib.figure import Figure
 from scipy.special import expit
 
 import odesim
-from odesim.models.patterns._head import tokens_of_topics
-from odesim.models.patterns.claims import HALF_TIMES, whole
+from odesim.models.patterns.claims import HALF_TIMES, tokens_of_topics, whole
 from odesim.plot.figures import SCRIPT, THEORY, Feature
 from odesim.plot.style import CATEGORIES, DASHES, FAINT, few_log_ticks, few_ticks, letter_panels, picture
 

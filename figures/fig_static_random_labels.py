@@ -14,7 +14,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from odesim.models.static._learning_claims import KINDS, training
+from odesim.models.static._limit_claims import KINDS, training
 from odesim.plot.figures import PUBLISHED, THEORY, Feature
 from odesim.plot.style import CATEGORIES, FAINT, MARKERS, few_ticks, letter_panels, picture
 

@@ -9,10 +9,26 @@ Assumed: whitened inputs, gradient flow, square layers.
 from typing import Any
 
 import numpy as np
+from scipy.integrate import quad
 from sympy import Interval, KroneckerDelta, Rational, Sum, oo, symbols
 
-from odesim.models.classics._passage import off
 from odesim.symbolic import ClosedForm, IndexedBase, Invariant, Param, Source, System, gradient_flow, index, over, sizes
+
+# The time that a mode of a deep linear network takes, by quadrature.
+
+
+def off(t: float, start: float, end: float, s: float, L: float) -> float:
+    """By how much a of da/dt = L a^(2 - 2/L) (s - a) is off at time t: the integral of da / rate minus the time, times the rate.
+
+    a = 0 stays, and once a is at s to nine digits its distance from it is returned.
+    """
+    if start <= 0 or abs(end - s) < 1e-9 * s:
+        return end - (start if start <= 0 else s)
+    # in y = log(a / (s - a)) the integrand is smooth: a constant for two layers
+    first, last = (float(np.log(a / (s - a))) for a in (start, end))
+    passed = quad(lambda y: (s / (1 + np.exp(-y))) ** (2 / L - 1) / (L * s), first, last, epsabs=1e-11, epsrel=1e-11)[0]
+    return float((passed - t) * L * end ** (2 - 2 / L) * (s - end))
+
 
 i, j, k, l = index("i j k l")
 (d,) = sizes("d")

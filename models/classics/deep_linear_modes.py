@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sympy import Interval, oo, symbols
 
-from odesim.models.classics._passage import off
+from odesim.models.classics.deep_linear import off
 from odesim.symbolic import ClosedForm, IndexedBase, Param, Source, System, index, sizes
 
 (i,) = index("i")

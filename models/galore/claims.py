@@ -7,8 +7,7 @@ import numpy as np
 
 import odesim
 from odesim.lab.claims import Claim, Measurement, Statement, deviation
-from odesim.models.galore._adam_claims import ADAM
-from odesim.models.galore._sample_claims import DRAWN, FEW, STIFF
+from odesim.models.galore._sample_claims import ADAM, DRAWN, FEW, STIFF
 from odesim.models.galore._side_claims import LOW_RANK, MEMORY, REFRESH, SIDES
 from odesim.models.galore.parametric_gradient import gradient, stable_rank
 from odesim.symbolic import Source

@@ -8,8 +8,7 @@ import numpy as np
 
 import odesim
 from odesim.lab.claims import Claim, Measurement, Statement, deviation
-from odesim.models.hierarchy._layer_claims import LAYERS
-from odesim.models.hierarchy._tree_claims import TREES
+from odesim.models.hierarchy._tree_claims import LAYERS, TREES
 from odesim.models.hierarchy.multilayer import VARIANTS
 from odesim.symbolic import Source, descent
 

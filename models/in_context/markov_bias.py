@@ -6,7 +6,7 @@ e^2 - w^2 - sign(w) ln |w| changes; from small weights the flow ends where that 
 
 from sympy import Rational, S, Symbol
 
-from odesim.models.in_context._chain import PARAMS, bigram, e, loss_of, s, unigram, w
+from odesim.models.in_context.markov import PARAMS, bigram, e, loss_of, s, unigram, w
 from odesim.symbolic import Event, Invariant, Source, System, gradient_flow
 
 b = Symbol("b", real=True)

@@ -7,9 +7,8 @@ import numpy as np
 
 import odesim
 from odesim.lab.claims import Claim, Measurement, Statement, deviation
-from odesim.models.joma._entropy_claims import ENTROPY
 from odesim.models.joma._joint_claims import JOINT, SOFTMAX
-from odesim.models.joma._late_claims import LATE
+from odesim.models.joma._late_claims import ENTROPY, LATE
 from odesim.models.joma._step_claims import NODES, SIGNALS, STEPPED
 from odesim.symbolic import Source
 

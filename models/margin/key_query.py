@@ -8,8 +8,8 @@ Assumed: as margin.prompt; K and Q are square at the start, multiples of the ide
 
 from sympy import Interval, KroneckerDelta, Sum, exp, oo, symbols
 
-from odesim.models.margin._sequences import AXES, PARAMS, SIZES, X, a, b, c, d, e, z
 from odesim.models.margin._softmax import TIME, attention, i, l, mean_loss
+from odesim.models.margin.weights import AXES, PARAMS, SIZES, X, a, b, c, d, e, z
 from odesim.symbolic import Attention, IndexedBase, Invariant, Lines, Matrix, Param, Source, System, gradient_flow, over, time
 
 K, Q, size = IndexedBase("K", shape=(d, d)), IndexedBase("Q", shape=(d, d)), symbols("size", real=True)

@@ -6,11 +6,42 @@ and queries trained apart it is margin.key_query.
 Assumed: as margin.prompt.
 """
 
-from sympy import Sum, exp
+from typing import Any
 
-from odesim.models.margin._sequences import AXES, PARAMS, SIZES, X, a, b, d, z
-from odesim.models.margin._softmax import TIME, attention, i, l, mean_loss
-from odesim.symbolic import Attention, IndexedBase, Invariant, Lines, Matrix, Source, System, gradient_flow, over, time
+import numpy as np
+from sympy import Interval, Sum, exp, oo
+
+from odesim.models.margin._softmax import BEST, LACK, TIME, N, T, attention, i, l, mean_loss
+from odesim.symbolic import Attention, IndexedBase, Invariant, Lines, Matrix, Param, Source, System, gradient_flow, index, over, sizes, time
+
+# Sequences with a query each: what margin.weights and margin.key_query share.
+
+a, b, c, e = index("a b c e")
+(d,) = sizes("d")
+X, z = IndexedBase("X", shape=(N, T, d)), IndexedBase("z", shape=(N, d))
+
+
+def tokens(sizes: dict[str, int]) -> Any:
+    """X (N, T, d), normal."""
+    return np.random.default_rng(11).normal(size=(sizes["N"], sizes["T"], sizes["d"]))
+
+
+def queries(sizes: dict[str, int]) -> Any:
+    """z (N, d): normal numbers, those after the tokens."""
+    rng = np.random.default_rng(11)
+    rng.normal(size=(sizes["N"], sizes["T"], sizes["d"]))
+    return rng.normal(size=(sizes["N"], sizes["d"]))
+
+
+AXES = {i: N, l: T, a: d, b: d, c: d, e: d}
+SIZES = {N: 3, T: 3, d: 4}
+PARAMS = (
+    Param(X, tokens, Interval(-oo, oo), "tokens of each sequence"),
+    Param(z, queries, Interval(-oo, oo), "query of each sequence"),
+    LACK,
+    BEST,
+)
+
 
 W = IndexedBase("W", shape=(d, d))
 logit = over(Sum, X[i, l, a] * over(Sum, W[a, b] * z[i, b], (b, d)), (a, d))

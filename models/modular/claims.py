@@ -10,7 +10,7 @@ from sympy import Symbol
 
 import odesim
 from odesim.lab.claims import Claim, Mark, Measurement, deviation
-from odesim.models.modular._times import balanced, blow_up
+from odesim.models.modular.phases import balanced, blow_up
 from odesim.models.modular.powers import logarithmic_mean
 from odesim.symbolic import Source
 

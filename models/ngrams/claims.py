@@ -7,7 +7,7 @@ import numpy as np
 
 import odesim
 from odesim.lab.claims import Claim, Measurement, deviation
-from odesim.models.ngrams._chains import least_loss, moments, two_states
+from odesim.models.ngrams.linear import least_loss, moments, two_states
 from odesim.symbolic import Source
 
 MODEL, PAPER = "ngrams.linear", "edelman2024evolution"

@@ -12,7 +12,7 @@ from typing import Any
 
 from sympy import And, KroneckerDelta, Max, Piecewise, Rational, Sum, exp
 
-from odesim.models.particles._tokens import (
+from odesim.models.particles.sphere import (
     ON_SPHERE,
     PARAMS,
     START,

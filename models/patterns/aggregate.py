@@ -8,14 +8,24 @@ T ln((1 + rho)/(1 - rho)), where the output is the posterior of Bayes' rule. The
 Assumed: topics equally likely, gradient flow of the population's cross-entropy, Z and W equal at the start.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy.integrate import quad
 from scipy.special import expit, gammaln
 from sympy import Interval, Sum, Symbol, exp, log
 
-from odesim.models.patterns._passage import late
 from odesim.symbolic import ClosedForm, Event, IndexedBase, Invariant, Param, Source, System, gradient_flow, index, over, sizes
+
+# The time that a state takes between two values, by quadrature of its rate.
+
+
+def late(t: float, start: float, end: float, rate: Callable[[float], float]) -> float:
+    """By how much x of dx/dt = rate(x) > 0 is off at time t, in its own unit: (passed - t) rate(end), passed the integral of dx / rate."""
+    passed = quad(lambda x: 1 / rate(x), start, end, epsabs=1e-11, epsrel=1e-11, limit=200)[0]
+    return float((passed - t) * np.float64(rate(end)))
+
 
 (c,) = index("c")
 (T,) = sizes("T")

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import wrightomega
 from sympy import Interval, Rational, exp, log, oo, symbols
 
-from odesim.models.patterns._passage import late
+from odesim.models.patterns.aggregate import late
 from odesim.symbolic import ClosedForm, Event, Invariant, Param, Source, System, gradient_flow
 
 z, u = symbols("z u", real=True)

@@ -8,8 +8,7 @@ from sympy import Symbol, log
 
 import odesim
 from odesim.lab.claims import Claim, Mark, Measurement, Statement, deviation
-from odesim.models.reversal._noise_claims import NOISE, SIGHT, embedded
-from odesim.models.reversal._step_claims import STEPS
+from odesim.models.reversal._step_claims import NOISE, SIGHT, STEPS, embedded
 from odesim.symbolic import Source
 
 PAPER = "zhu2024reversal"

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from odesim.models.scaling._power_law import AXES, PARAMS, START, B, D, R, g, i, lam, n
+from odesim.models.scaling.sgd import AXES, PARAMS, START, B, D, R, g, i, lam, n
 from odesim.symbolic import ClosedForm, Log, Map, Source
 
 

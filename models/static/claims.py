@@ -9,8 +9,7 @@ import numpy as np
 from odesim.lab.claims import Claim, Measurement, Statement
 from odesim.models.static._contrast_claims import CONTRAST
 from odesim.models.static._hypercube_claims import HYPERCUBE
-from odesim.models.static._learning_claims import LEARNING
-from odesim.models.static._limit_claims import COMPONENTS, COMPOSITION, FACT_CLAIM
+from odesim.models.static._limit_claims import COMPONENTS, COMPOSITION, FACT_CLAIM, LEARNING
 from odesim.symbolic import Source
 
 # Attention at the start: gradients of sequences whose places have parents, and by a prompt; where even attention goes.

@@ -8,8 +8,7 @@ import numpy as np
 import odesim
 from odesim.lab.claims import Claim, Measurement, Statement, deviation
 from odesim.models.topics._population import Population
-from odesim.models.topics._stage1_claims import PAPER, PLAIN, REDUCED, SCRIPT, SMALL, STAGE1
-from odesim.models.topics._text_claims import TEXT_CLAIMS
+from odesim.models.topics._stage1_claims import PAPER, PLAIN, REDUCED, SCRIPT, SMALL, STAGE1, TEXT_CLAIMS
 from odesim.symbolic import Source
 
 TALK = Population(T=10, v=10, tau=2, p_c=0.1)

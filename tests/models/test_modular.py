@@ -7,8 +7,8 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import odesim
-from odesim.models.modular._times import WHOLE, balanced, blow_up
 from odesim.models.modular.claims import powers_of
+from odesim.models.modular.phases import WHOLE, balanced, blow_up
 from odesim.models.modular.powers import logarithmic_mean
 
 FINE: dict[str, Any] = {"rtol": 1e-9, "atol": 1e-13, "backend": "numpy"}

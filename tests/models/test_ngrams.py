@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from odesim.inputs.registry import load_model
-from odesim.models.ngrams._chains import chains, least_loss, moments, two_states
+from odesim.models.ngrams.linear import chains, least_loss, moments, two_states
 from odesim.symbolic.indices import base_name
 from odesim.symbolic.parts import key_indices
 from odesim.targets.numpy_text import evaluate

@@ -10,7 +10,7 @@ from scipy.special import iv
 
 import odesim
 from odesim.models.noise.claims import END, ETA, LAM, START, after_diffusion, after_steps
-from odesim.models.particles._noise_claims import modes_at, order_of_density, threshold
+from odesim.models.particles.claims import modes_at, order_of_density, threshold
 
 MOMENTS = {
     8: (3.9542939144, 24.3138912125, 24.7347423691),

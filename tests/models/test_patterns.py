@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import odesim
-from odesim.models.patterns._head import HEAD, keys_in_noise, tokens_of_topics
+from odesim.models.patterns.claims import HEAD, keys_in_noise, tokens_of_topics
 from odesim.symbolic.parts import key_indices
 from odesim.targets.numpy_text import evaluate
 from tests.support.truth.patterns import slopes

@@ -7,7 +7,7 @@ import pytest
 
 from odesim.inputs.bind import Numbers, bind
 from odesim.inputs.registry import list_models, load_model
-from odesim.models.ngrams._chains import moments
+from odesim.models.ngrams.linear import moments
 from odesim.symbolic import System
 from odesim.symbolic.indices import base_name
 from odesim.symbolic.parts import free_in_order, key_indices

@@ -8,8 +8,7 @@ from scipy.integrate import quad
 
 import odesim
 from odesim.models.scaling._saddles import saddles
-from odesim.models.scaling._sgd_claims import volterra
-from odesim.models.scaling.claims import CORRELATED, TEACHERS, TOGETHER
+from odesim.models.scaling.claims import CORRELATED, TEACHERS, TOGETHER, volterra
 from odesim.models.scaling.single_index import time_to
 from odesim.models.scaling.word2vec import modes, target
 

@@ -90,9 +90,12 @@ def untrained(train: Callable[..., Any]) -> Callable[..., Any]:
 
 STATIC = "odesim.models.static"
 RULES: dict[str, tuple[str, Callable[..., Any]]] = {
-    "galore.memory": ("odesim.models.galore._memory.Llama.adam", lambda f: lambda llama: f(llama) * 2 // 3),
+    "galore.memory": ("odesim.models.galore._side_claims.Llama.adam", lambda f: lambda llama: f(llama) * 2 // 3),
     "galore.memory_rank": ("odesim.models.galore._side_claims.galore", lambda f: lambda m, n, r: f(m, n, r) + m * r),
-    "galore.sizes": ("odesim.models.galore._memory.Llama.embeddings", lambda _: property(lambda llama: llama.vocabulary * llama.hidden)),
+    "galore.sizes": (
+        "odesim.models.galore._side_claims.Llama.embeddings",
+        lambda _: property(lambda llama: llama.vocabulary * llama.hidden),
+    ),
     "galore.stiffness": ("odesim.models.galore._sample_claims.spread", lambda f: lambda count, draws: f(count + 1, draws)),
     "gibbs.estimates": ("odesim.models.gibbs.claims.information", more),
     "gibbs.mixing_times": ("odesim.models.gibbs._spectra_claims.gap", more),

@@ -10,7 +10,7 @@ from odesim.lab.tasks import load_task
 from odesim.lab.tasks.modular import pairs_of
 from odesim.lab.training.randomness import INITIAL, generators
 from odesim.lab.training.task import check_settings
-from odesim.models.modular._times import blow_up
+from odesim.models.modular.phases import blow_up
 
 TASK = load_task("modular")
 SMALL: dict[str, Any] = {"p": 5, "N": 3, "init_scale": 0.5, "eta": 0.3}

@@ -12,7 +12,7 @@ from odesim.lab.tasks import load_task
 from odesim.lab.tasks.single_location import draw_tokens
 from odesim.lab.training.randomness import INITIAL, generators
 from odesim.lab.training.task import check_settings
-from odesim.models.in_context._token_claims import risk
+from odesim.models.in_context.claims import risk
 
 TASK = load_task("single_location")
 SMALL: dict[str, Any] = {"d": 6, "L": 3, "lam": 0.6, "batch": 4, "eta": 0.2, "kappa": 0.3, "nu": -0.4}
