@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import odesim
-from odesim.api.differences import HALF
+from odesim.api.rerun import HALF
 from odesim.base.arrays import array_namespace, on_same_device
 from odesim.base.errors import ParamError
 from odesim.lab.networks import layers as embedding

@@ -18,7 +18,7 @@ import odesim
 from odesim.base.errors import FitWarning, OdesimError
 from odesim.cli.app import cli
 from odesim.cli.fit import fit_text
-from odesim.dynamics.together import Lanes, side_by_side
+from odesim.dynamics.residuals import Lanes, side_by_side
 from odesim.symbolic import Constraint, IndexedBase, Map, Param, Source, System, index, sizes
 
 SOURCE = Source("none", "made for the tests")
