@@ -14,9 +14,10 @@ from sympy import Basic, Function, Indexed, Piecewise, Pow, Symbol
 
 from odesim.base.backends import find_backend
 from odesim.base.errors import CodegenError
-from odesim.ir.fronts import Entries, SparseChain
+from odesim.ir.fronts import Entries
 from odesim.ir.jacobian import Chain, Product
 from odesim.ir.program import Program
+from odesim.ir.sparse_jacobian import SparseChain
 from odesim.symbolic.indices import Clipped, Padded, Wrapped
 
 # of compiled code within a compiled run: a statement, and an operation on one entry, which runs in vectors. Measured on the shipped

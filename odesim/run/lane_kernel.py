@@ -206,7 +206,7 @@ STIFF_SOURCES = (
     "odesim.run.lane_dense",
     *(f"odesim.stepper.{name}" for name in ("step", "implicit", "statements", "readers", "lanes")),
     *(f"odesim.ir.{name}" for name in ("scalars", "slopes")),
-    "odesim.stepper.rosenbrock",
+    "odesim.stepper.tableau",
     *(f"odesim.stepper.rosenbrock_methods.{name}" for name in STIFF),
     CONTROL,
 )

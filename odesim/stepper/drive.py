@@ -19,8 +19,16 @@ from odesim.base.options import RunOptions
 from odesim.base.signals import ctrl_c, not_counted
 from odesim.stepper.codes import Code
 from odesim.stepper.memory import RunState
-from odesim.stepper.one_implicit import implicit_driver, stabilised_driver
-from odesim.stepper.one_system import RULES, SEARCH_MODULES, SHARED, Driver, explicit_driver, noisy_driver
+from odesim.stepper.one_system import (
+    RULES,
+    SEARCH_MODULES,
+    SHARED,
+    Driver,
+    explicit_driver,
+    implicit_driver,
+    noisy_driver,
+    stabilised_driver,
+)
 from odesim.stepper.problem import Problem, Progress, Raw, check_options, save_grid
 from odesim.stepper.readers import Switches
 from odesim.stepper.report import collect

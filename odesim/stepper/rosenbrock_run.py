@@ -16,12 +16,12 @@ from odesim.ir.invariants import LinearInvariant, exact_sums
 from odesim.ir.linear_systems import Jacobian, Krylov, Solver, UnsolvableError
 from odesim.stepper import control, front_solver
 from odesim.stepper.memory import RunState
-from odesim.stepper.one_implicit import implicit_driver
+from odesim.stepper.one_system import implicit_driver
 from odesim.stepper.problem import ByProducts, CompiledSlopes, Derivatives, Problem, StiffRun
 from odesim.stepper.readers import CHECKED
-from odesim.stepper.rosenbrock import Rosenbrock
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.stepper.table import FRONTAL, constants, new_table
+from odesim.stepper.tableau import Rosenbrock
 from odesim.stepper.wide_run import WideRun, WideState
 
 # The linear systems of a stiff run, as functions that its driver calls by address: of Python around LAPACK, or compiled elimination.

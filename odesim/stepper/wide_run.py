@@ -12,7 +12,7 @@ from odesim.stepper.codes import Status
 from odesim.stepper.control import ROUNDINGS, stages_for
 from odesim.stepper.drive import ExplicitRun
 from odesim.stepper.memory import RunState, numbers_of
-from odesim.stepper.one_implicit import STABILISED, stabilised_driver
+from odesim.stepper.one_system import STABILISED, stabilised_driver
 from odesim.stepper.problem import Problem, Raw
 
 

@@ -7,8 +7,8 @@ import pytest
 from sympy import KroneckerDelta, Sum, exp, tanh
 
 from odesim.base.errors import CodegenError
-from odesim.ir.fronts import SparseChain
 from odesim.ir.linear_systems import Dense, Structured, UnsolvableError
+from odesim.ir.sparse_jacobian import SparseChain
 from odesim.symbolic import IndexedBase, Param, System, logsumexp, over, softmax, time
 from odesim.targets.compiled import compile_system
 from odesim.targets.linearization import BoundLinear

@@ -19,7 +19,7 @@ ALLOWED = {
     "base/datasets.py plot": "what people call, with the choices of a picture",
     "symbolic/system.py Map": "what people call, with the parts of a System",
     "stepper/tableau.py make_method": "the columns of a tableau",
-    "stepper/rosenbrock.py make_rosenbrock": "the columns of a table",
+    "stepper/tableau.py make_rosenbrock": "the columns of a table",
 }
 
 

@@ -5,6 +5,6 @@ from importlib import import_module
 from types import MappingProxyType
 
 from odesim.base.backends import STIFF
-from odesim.stepper.rosenbrock import Rosenbrock
+from odesim.stepper.tableau import Rosenbrock
 
 ROSENBROCK: Mapping[str, Rosenbrock] = MappingProxyType({name: import_module(f"{__name__}.{name}").METHOD for name in STIFF})

@@ -3,7 +3,7 @@
 E. Hairer, G. Wanner, Solving Ordinary Differential Equations II, 2nd edition (1996), IV.7; digits as in their code rodas.f.
 """
 
-from odesim.stepper.rosenbrock import make_rosenbrock
+from odesim.stepper.tableau import make_rosenbrock
 
 METHOD = make_rosenbrock(
     "rodas4",

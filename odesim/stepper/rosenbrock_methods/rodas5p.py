@@ -4,7 +4,7 @@ G. Steinebach, Construction of Rosenbrock-Wanner method Rodas5P and numerical be
 BIT Numerical Mathematics 63 (2023) 27; digits as in rosenbrock_tableaus.jl of OrdinaryDiffEq.jl.
 """
 
-from odesim.stepper.rosenbrock import make_rosenbrock
+from odesim.stepper.tableau import make_rosenbrock
 
 _LAST = (-7.502846399306121, 2.561846144803919, -11.627539656261098, -0.18268767659942256, 0.030198172008377946)
 
