@@ -63,21 +63,6 @@ class Product:
             return ()
         return (*self.rows.extents, *self.depth.extents, *self.columns.extents)
 
-    def call(self, start: str) -> str:
-        """The text of a call; start: with the name of the function and perhaps arguments."""
-        out, left, right = self.arrays
-        shapes = ((out, self.rows, self.columns), (left, self.rows, self.depth), (right, self.depth, self.columns))
-        vectors = ", ".join(self._vector(a) for a, _, _ in shapes)
-        steps = ", ".join(str(strides(a)[d.last] if d else 1) for a, *pair in shapes for d in pair)
-        shape = ", ".join(str(d.extent if d else 1) for d in (self.rows, self.depth, self.columns))
-        added = self.loops[len(self.loops) - self.added :]
-        return f"{start}{vectors}, ({steps}), ({shape}), {' + '.join(i.name for i in added) or '0'})"
-
-    def _vector(self, a: Indexed) -> str:
-        """The text of the memory of an array from where the loops are."""
-        steps = strides(a)
-        return f"vector({base_name(a)}, {sp.expand(sum((i * steps[i] for i in self.loops if i in steps), sp.S.Zero))})"
-
 
 def strides(a: Indexed) -> dict[Symbol, Expr]:
     """The distances in memory between neighbours of an array along each index of this element."""

@@ -258,20 +258,12 @@ ROOM, FEWEST, COPIES = 2**28, 20, 8
 of each at the peak, in the theory, its observables and both curves: 757 rows took more than 24 GB."""
 
 
-class TooManyRowsError(Exception):
-    """That a training would record more rows than `most`, and nobody asked for them."""
-
-    def __init__(self, most: int) -> None:
-        self.most = most
-
-
-def check_rows(rows: int, entries: int, width: int, *, save: int | None) -> None:
-    """Raises TooManyRowsError where nobody asked for rows that take more than ROOM, ParamError where they do not fit in memory."""
-    most = max(FEWEST, ROOM // (entries * width))
-    if save is None and rows > most:
-        raise TooManyRowsError(most)
+def rows_kept(rows: int, entries: int, width: int, *, save: int | None) -> int:
+    """How many of these rows: as many as ROOM has where nobody asked for a number. Raises ParamError if they do not fit in memory."""
+    rows = min(rows, max(FEWEST, ROOM // (entries * width))) if save is None else rows
     if (need := COPIES * rows * entries * width) > ROOM:
         check_memory(need, f"a comparison at {counted(rows, 'iteration')} of {counted(entries, 'number')}")
+    return rows
 
 
 def compare_training(
@@ -299,11 +291,7 @@ def compare_training(
     timed = training_clock(system.time, pair, facts, kind if map == "flow" else None)
     options = replace(options, observe=to_observe(experiment, system, pair, facts, names["observables"]))
     with stop_signals() as stop:
-        try:
-            training = train_experiment(experiment, options, progress=progress, stop=stop, fits=partial(check_rows, save=options.save))
-        except TooManyRowsError as fewer:  # nothing was trained yet
-            options = replace(options, save=fewer.most)
-            training = train_experiment(experiment, options, progress=progress, stop=stop, fits=partial(check_rows, save=fewer.most))
+        training = train_experiment(experiment, options, progress=progress, stop=stop, fits=partial(rows_kept, save=options.save))
     trained = side_of_training(training)
     theory = theory_of(system, experiment, pair, trained, timed, map, facts)
     phrases = {

@@ -265,7 +265,8 @@ def train(
     def save_state(i: int) -> None:
         if storage.checkpoint:
             arrays, state = ({name: to_host(a) for name, a in named.items()} for named in (params, optimizer.state()))
-            write_checkpoint(storage.checkpoint, Checkpoint(i, times, recorder.written, recorder.pending(), arrays, state, bad, spent()))
+            rows = recorder.times, recorder.written, recorder.pending()
+            write_checkpoint(storage.checkpoint, Checkpoint(i, *rows, arrays, state, bad, spent()))
 
     clock = monotonic()
     due, interrupted = clock + storage.checkpoint_every, False
@@ -302,7 +303,7 @@ def train(
     return Trajectory(
         task=experiment.task,
         model=model.name,
-        t=times[: recorder.rows],
+        t=recorder.times[: recorder.rows],
         observables=sink.rows() if sink else recorder.pending(),
         final=final,
         iteration=i,

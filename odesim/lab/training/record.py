@@ -18,7 +18,8 @@ MAX_RECORDED_ENTRIES = 1000  # entries of one seed: larger observables are recor
 DEFAULT_ROWS = 1001  # default number of recorded iterations: both ends, and thousandths between
 
 
-Fits = Callable[[int, int, int], None]  # (rows, numbers of a row, bytes of a number): raises if they do not fit in memory
+Fits = Callable[[int, int, int], int | None]
+"""(rows, numbers of a row, bytes of a number): raises if they do not fit in memory; returns how many rows are kept, None for these."""
 
 
 class Sink(Protocol):
@@ -67,8 +68,10 @@ class Recorder:
             if shapes.get(name) != stored.get(name):
                 raise ParamError(f"the checkpoint is of another training: of {name} it holds {stored.get(name)}, not {shapes.get(name)}")
         size = self.sink.open(self.times, rows) if self.sink else len(self.times)
-        if self.fits:
-            self.fits(size, sum(v.size for v in rows.values()), max(v.itemsize for v in rows.values()))
+        kept = self.fits(size, sum(v.size for v in rows.values()), max(v.itemsize for v in rows.values())) if self.fits else None
+        if kept is not None and kept < size:
+            self.times = recorded_iterations(int(self.times[-1]), kept)
+            size = kept
         self.block = {name: np.empty((len(v), size, *v.shape[1:]), v.dtype) for name, v in rows.items()}
         self.written = written
         if pending:
