@@ -20,8 +20,9 @@ from odesim.symbolic.definition import GradientFlow
 from odesim.symbolic.parts import Invariant, free_in_order
 from odesim.symbolic.system import System
 from odesim.targets.compiled import BoundNumba, CompiledRHS
-from odesim.targets.linearization import MOST_DENSE, BoundLinear, BoundProducts
+from odesim.targets.linearization import MOST_DENSE, BoundLinear
 from odesim.targets.numpy_text import evaluate
+from odesim.targets.products import BoundProducts
 from odesim.transforms.sensitivity import fresh_indices, used_names
 
 MOST_STATES = 2000

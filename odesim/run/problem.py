@@ -33,7 +33,8 @@ from odesim.transforms.modes import HeldSystem
 
 if TYPE_CHECKING:
     from odesim.targets.cuda_system import CudaRHS
-    from odesim.targets.linearization import BoundLinear, BoundProducts
+    from odesim.targets.linearization import BoundLinear
+    from odesim.targets.products import BoundProducts
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +171,7 @@ def products_of(compiled: CompiledRHS, linear: Callable[[], "BoundLinear"]) -> "
     stages = max(m.stages for m in ROSENBROCK.values())
     if product_cost(compiled, bound, stages, 0.0) is None:
         return None
-    from odesim.targets.linearization import BoundProducts
+    from odesim.targets.products import BoundProducts
 
     return BoundProducts(bound, compiled.products.bind(bound.sizes, bound.params, Layout((), ())))
 

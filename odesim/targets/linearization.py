@@ -1,6 +1,5 @@
 """The derivatives of a System's right-hand side for stiff methods: df/dy, df/dt and linear invariants."""
 
-import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,7 +25,7 @@ from odesim.ir.invariants import (
     text_of,
 )
 from odesim.ir.jacobian import Chain, ChainPlan, NotLocalError, make_chain_plan
-from odesim.ir.linear_systems import Jacobian, Products
+from odesim.ir.linear_systems import Jacobian
 from odesim.ir.passes import lower_expressions, passes
 from odesim.ir.program import Program
 from odesim.ir.scalars import Formulas, Operand, Operation
@@ -35,7 +34,6 @@ from odesim.ir.sparse_jacobian import SparseChain, sparse_entries
 from odesim.symbolic.indices import array_at, time
 from odesim.symbolic.parts import Invariant, free_in_order
 from odesim.symbolic.system import System
-from odesim.targets.compiled import BoundValues
 from odesim.targets.numpy_text import ArrayFunction
 from odesim.targets.unroll import write_out, write_values
 
@@ -342,53 +340,3 @@ class BoundLinear:
 def _hashable(value: Any) -> Any:
     """A nested list as tuples."""
     return tuple(map(_hashable, value)) if isinstance(value, list) else value
-
-
-# The same derivatives where the Jacobian is large and dense: its products with vectors.
-
-_VALUES = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_double, ctypes.c_int64, ctypes.c_int64)
-
-
-@dataclass(frozen=True)
-class BoundProducts:
-    """The derivatives of a right-hand side with numbers (odesim.stepper.problem.ByProducts), the Jacobian as products with vectors.
-
-    bound: the same with matrices. values: the compiled products, of a state and a direction after it.
-    """
-
-    bound: BoundLinear
-    values: BoundValues
-
-    def prepare(self) -> None:
-        """Derives and compiles all derivatives now."""
-        _ = self.values.events, self.values.table, self.bound.linear.diagonal, self.bound.linear.time, self.invariants()
-
-    def jacobian(self, t: float, y: Array) -> Products:
-        """The Jacobian df/dy at y (n,)."""
-        n, call, table = len(y), _VALUES(self.values.events), self.values.table
-        both = np.concatenate([y, np.zeros(n)])
-
-        def times(x: Array) -> Array:
-            both[n:] = x
-            out = np.empty(n)
-            call(table, t, both.ctypes.data, out.ctypes.data)
-            return out
-
-        return Products(times, self.bound.diagonal(t, y))
-
-    @property
-    def has_matrix(self) -> bool:
-        """Whether the Jacobian may be had as a matrix too."""
-        return self.bound.layout.size <= MOST_DENSE
-
-    def matrix(self, t: float, y: Array) -> Jacobian:
-        """The Jacobian at y (n,) as a matrix."""
-        return self.bound.jacobian(t, y)
-
-    def time_slope(self, t: float, y: Array) -> Array | None:
-        """As of BoundLinear."""
-        return self.bound.time_slope(t, y)
-
-    def invariants(self) -> tuple[LinearInvariant, ...]:
-        """As of BoundLinear."""
-        return self.bound.invariants()

@@ -15,7 +15,8 @@ from odesim.ir import sizes as counts
 from odesim.run.problem import parts_of, products_of
 from odesim.symbolic import IndexedBase, Param, System, index, over, sizes, time
 from odesim.targets import linearization
-from odesim.targets.linearization import BoundProducts
+from odesim.targets import products as large
+from odesim.targets.products import BoundProducts
 from tests.support.systems import SOURCE, SYSTEMS, numbers
 
 (i, j), (N,) = index("i j"), sizes("N")
@@ -103,7 +104,7 @@ def test_a_matrix_where_products_do_not_suffice(monkeypatch):
     monkeypatch.setattr(linear_systems, "MOST_DIRECTIONS", 1)
     run, error = fly(10, 10.0, TIMES[:5], method="rodas5p", rtol=1e-4)
     assert run.ok and error < 1e-3 and 0 < solved[0] < 10
-    monkeypatch.setattr(linearization, "MOST_DENSE", 0)
+    monkeypatch.setattr(large, "MOST_DENSE", 0)
     shorter, error = fly(10, 10.0, TIMES[:5], method="rodas5p", rtol=1e-4)
     assert error < 1e-3 and shorter.ok and shorter.stats["steps"] > 2 * run.stats["steps"]
 

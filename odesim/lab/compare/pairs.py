@@ -4,20 +4,11 @@ A System and a task without a Pair are compared by names and shapes.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from odesim.base.errors import ParamError, no_such
 from odesim.lab.tasks import TASKS, load_task
-from odesim.lab.training.task import Pair, TrainingFacts
-
-FLOWS = ("sgd", "momentum")  # optimizers that follow a gradient flow
-
-VARIANTS: Mapping[str, Mapping[str, Any]] = {
-    **{word: {"phi": word} for word in ("relu", "softplus", "square")},
-    **{word: {"signal": word} for word in ("mse", "fixed")},
-}
-"""{last word of the name of a variant, as in joma.joint_exp.relu: settings that it describes in the place of those of its model}."""
+from odesim.lab.training.task import Pair, TrainingFacts, misfits, optimizer_misfits, pair_in
 
 
 def pairs_of(task: str) -> Mapping[str, Pair]:
@@ -31,44 +22,8 @@ def why_not_described(task: str) -> str:
 
 
 def find_pair(system: str, task: str) -> Pair | None:
-    """The Pair of a System and a task, or None where the task has none. A variant has that of its model, but for its own settings."""
-    pairs = pairs_of(task)
-    model, _, word = system.rpartition(".")
-    base, settings = pairs.get(model), VARIANTS.get(word)
-    if system in pairs or base is None or settings is None:
-        return pairs.get(system)
-    required = {name: (value,) for name, value in settings.items()}
-    return replace(base, requirements={**base.requirements, **required}, example={**base.example, **settings})
-
-
-def optimizer_misfits(pair: Pair | None, facts: TrainingFacts) -> list[str]:
-    """Phrases on why the optimizer is not the System's: none of a flow's, in the limit of small steps; empty if it is."""
-    name, decay = facts.optimizer.get("name", "sgd"), facts.optimizer.get("weight_decay", 0.0)
-    right = (pair.optimizers if pair else ()) or FLOWS
-    phrases = [f"the optimizer is {name}, not {' or '.join(right)}"] * (name not in right)
-    return phrases + [f"weight_decay is {decay:g}, not 0"] * bool(decay)
-
-
-def misfits(pair: Pair | None, facts: TrainingFacts) -> list[str]:
-    """Phrases on why the System does not describe this training, one for each setting; empty if it does.
-
-    pair: of the System and the task; without one only the optimizer is known to matter.
-    """
-    if pair is None:
-        return optimizer_misfits(pair, facts)
-    phrases = [
-        f"{name} is {setting_text(facts.config[name])}, not {' or '.join(map(setting_text, right))}"
-        for name, right in pair.requirements.items()
-        if name in facts.config and facts.config[name] not in right
-    ]
-    return [*optimizer_misfits(pair, facts), *phrases, *pair.other_misfits(facts)]
-
-
-def setting_text(value: Any) -> str:
-    """A setting's value as text: `given` for an array, `left out` for None."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return "given" if isinstance(value, list) else "left out" if value is None else str(value)
+    """The Pair of a System and a task, or None where the task has none."""
+    return pair_in(pairs_of(task), system)
 
 
 def check_described(system: str, facts: TrainingFacts, theory: Mapping[str, Any]) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.random import Generator
 
 from odesim.base.arrays import Array, array_namespace, on_same_device
-from odesim.lab.training.optimizers import SGD, is_plain_descent, of_settings
+from odesim.lab.training.optimizers import SGD, of_settings
 from odesim.lab.training.randomness import InBlocks
 from odesim.lab.training.task import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings, TrainingFacts, pair_of
 
@@ -126,18 +126,13 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
         optimizer=of_settings(values, {"all": float(values["eta"])}),
         steps=2000,
         vocabulary=2,
-        theory={system: {"p": p, "q": q}} if is_plain_descent(values) and not certain({"p": p, "q": q}) else {},
+        theory={system: {"p": p, "q": q}},
     )
 
 
-def certain(config: Mapping[str, Any]) -> list[str]:
-    """A phrase for each probability that is 1, where the loss has a term 0 ln 0."""
-    return [f"{name} is 1, not below 1" for name in "pq" if config[name] >= 1]
-
-
 def not_random(facts: TrainingFacts) -> list[str]:
-    """Phrases on probabilities of 1."""
-    return certain(facts.config)
+    """A phrase for each probability that is 1, where the loss has a term 0 ln 0."""
+    return [f"{name} is 1, not below 1" for name in "pq" if facts.config[name] >= 1]
 
 
 PLAIN = {"momentum": (0,)}

@@ -21,7 +21,7 @@ from odesim.base.arrays import Array, array_namespace, on_host, on_same_device
 from odesim.base.errors import ParamError
 from odesim.lab.networks.joma import ACTIVATIONS as OF_NODES
 from odesim.lab.networks.joma import Activation
-from odesim.lab.training.optimizers import SGD, is_plain_descent, of_settings
+from odesim.lab.training.optimizers import SGD, of_settings
 from odesim.lab.training.randomness import DATA, InBlocks, generators
 from odesim.lab.training.task import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings, Stream, pair_of
 
@@ -236,7 +236,6 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     start: dict[str, Any] = {name: overlaps[name] for name in ("Q", "R")} if values["init"] == "overlaps" else {}
     network = Committee(teacher, overlaps["A"], overlaps["v"], scale=values["init_scale"], activation=activation, **start)
     stream = examples(seeds, teacher, overlaps["A"], activation, batch=values["batch"], sigma=float(values["sigma"]), dtype=dtype)
-    described = (activation, values["batch"]) == ("erf", 1) and is_plain_descent(values)
     theory = {"eta": values["eta_W"], "eta_2": values["eta_v"], "sigma": values["sigma"], "A": overlaps["A"], "T": np.eye(M)}
     return Experiment(
         model=network,
@@ -245,7 +244,7 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
         steps=TIME * N,
         vocabulary=N,
         exact={"A": overlaps["A"], "T": np.eye(M)},
-        theory={"classics.committee": theory} if described else {},
+        theory={"classics.committee": theory},
     )
 
 

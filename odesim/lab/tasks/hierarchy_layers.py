@@ -17,7 +17,7 @@ from odesim.base.arrays import Array, array_namespace, on_same_device
 from odesim.lab.networks.joma import ACTIVATIONS, ce
 from odesim.lab.networks.measures import by_layer
 from odesim.lab.tasks.hierarchy_dag import SETS, dag_of_seed, latents_of
-from odesim.lab.training.optimizers import SGD, is_plain_descent, of_settings
+from odesim.lab.training.optimizers import SGD, of_settings
 from odesim.lab.training.task import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings, pair_of
 
 # Two layers of MLP with exp attention and a linear decoder, with hand-written gradients of the cross-entropy.
@@ -143,7 +143,6 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
         scale=float(values["init_scale"]),
         present=float(values["num_children"] ** 3),
     )
-    described = values["phi"] in DESCRIBED and is_plain_descent(values)
     return Experiment(
         model=replace(network, observables=layer_observables(network, batch, latents)),
         stream=lambda i: batch,
@@ -151,7 +150,7 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
         steps=300,
         vocabulary=values["vocabulary"],
         exact={"X": X, "latents0": latents[0], "latents1": latents[1]},
-        theory={DESCRIBED[values["phi"]]: {"X": X, "pi": batch["pi"], "y": batch["label"]}} if described else {},
+        theory={name: {"X": X, "pi": batch["pi"], "y": batch["label"]} for name in DESCRIBED.values()},
     )
 
 

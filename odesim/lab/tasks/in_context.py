@@ -19,7 +19,7 @@ from numpy.random import Generator
 
 from odesim.base.arrays import Array, array_namespace, on_same_device
 from odesim.base.errors import ParamError
-from odesim.lab.training.optimizers import SGD, is_plain_descent, of_settings
+from odesim.lab.training.optimizers import SGD, of_settings
 from odesim.lab.training.randomness import Drawn
 from odesim.lab.training.task import Batch, Experiment, Observable, Pair, Params, ReferenceTask, Setting, Settings, pair_of
 
@@ -175,7 +175,6 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
             raise ParamError(f"{name}: heads with weights={kind} have {', '.join(shapes)}")
         if value.shape != shapes[name]:
             raise ParamError(f"{name} has the shape {shapes[name]} with H={H} and D={D}, not {value.shape}")
-    theory = {f"in_context.{kind}": {"lam": lam, "N": values["N"]}} if is_plain_descent(values) else {}
     return Experiment(
         model=LinearAttention(lam, values["N"], shapes, start, scale=float(values["init_scale"])),
         stream=Drawn(seeds, partial(draw_prompts, lam, values["N"], dtype), batch=values["batch"]),
@@ -183,7 +182,7 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
         steps=2000,
         vocabulary=D,
         exact={"lam": lam},
-        theory=theory,
+        theory={f"in_context.{kind}": {"lam": lam, "N": values["N"]}},
     )
 
 

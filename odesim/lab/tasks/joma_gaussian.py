@@ -17,7 +17,7 @@ import numpy as np
 from odesim.base.arrays import Array
 from odesim.base.errors import ParamError
 from odesim.lab.networks.joma import ACTIVATIONS, SIGNALS, JomaBlock, equal_cosines, joma_observables
-from odesim.lab.training.optimizers import SGD, is_plain_descent, of_settings
+from odesim.lab.training.optimizers import SGD, of_settings
 from odesim.lab.training.randomness import DATA, INITIAL, generators
 from odesim.lab.training.task import Batch, Experiment, Params, ReferenceTask, Setting, Settings, TrainingFacts, pair_of, same_quantity
 
@@ -132,7 +132,6 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     ratio = rates["z"] / rates["w"]
     data = sample(values, seeds, dtype)
     start = block.initial(generators(seeds, INITIAL), dtype)
-    reduced = theory(block, data, start, ratio) if is_plain_descent(values) else {}
     return Experiment(
         model=replace(block, observables=joma_observables(block, data, start, ratio)),
         stream=lambda i: data,
@@ -140,7 +139,7 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
         steps=2000,
         vocabulary=Mc + 1,
         exact={"X": data["x"]},
-        theory={**reduced, **joint_theory(block, data, ratio)} if values["cosine"] == 0 else {},
+        theory={**theory(block, data, start, ratio), **joint_theory(block, data, ratio)},
     )
 
 

@@ -17,7 +17,7 @@ from odesim.base.arrays import Array, array_namespace
 from odesim.base.errors import ParamError
 from odesim.lab.networks.joma import JomaBlock
 from odesim.lab.networks.measures import entropy, softmax
-from odesim.lab.training.optimizers import SGD, is_plain_descent, of_settings
+from odesim.lab.training.optimizers import SGD, of_settings
 from odesim.lab.training.randomness import Drawn
 from odesim.lab.training.task import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings, TrainingFacts, pair_of
 
@@ -82,7 +82,6 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     if c.shape != (M,):
         raise ParamError(f"c has the shape {c.shape}, and there are M={M} inputs")
     rates = {"w": float(values["eta"]), "z": float(values["eta_z"] or values["eta"]), "query": 0.0}
-    described = rates["w"] == rates["z"] and is_plain_descent(values)
     node = OneNode((M, 1, 1), attention="exp", signal="mse", scale=0.0)
     return Experiment(
         model=replace(node, observables=node_observables(c)),
@@ -91,7 +90,7 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
         steps=1000,
         vocabulary=M + 1,
         exact={"c": c},
-        theory={"joma.self_consistent": {"c": c}} if described else {},
+        theory={"joma.self_consistent": {"c": c}},
     )
 
 

@@ -18,7 +18,7 @@ from numpy.random import Generator
 
 from odesim.base.arrays import Array, array_namespace, on_host, on_same_device
 from odesim.base.errors import ParamError
-from odesim.lab.training.optimizers import OPTIMIZERS, SGD, is_plain_descent, of_settings
+from odesim.lab.training.optimizers import OPTIMIZERS, SGD, of_settings
 from odesim.lab.training.randomness import DATA, generators
 from odesim.lab.training.task import Batch, Experiment, Link, Observable, Params, ReferenceTask, Setting, Settings, pair_of
 
@@ -150,14 +150,13 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
         raise ParamError(f"share of modular: {share:g} of {p * p} pairs is none")
     order = np.stack([rng.permutation(p * p) if count < p * p else np.arange(p * p) for rng in generators(seeds, DATA)])
     batch, held = ({k: a.astype(dtype) for k, a in pairs_of(p, part).items()} for part in (order[:, :count], order[:, count:]))
-    described = is_plain_descent(values) and values["weight_decay"] == 0 and count == p * p and values["activation"] == "square"
     return Experiment(
         model=Adder(p, values["N"], float(values["init_scale"]), values["activation"], held if count < p * p else {}),
         stream=lambda i: batch,
         optimizer=of_settings(values, {"all": float(values["eta"])}),
         steps=900,
         vocabulary=p,
-        theory={"modular.phases": {"p": float(p)}} if described else {},
+        theory={"modular.phases": {"p": float(p)}},
     )
 
 

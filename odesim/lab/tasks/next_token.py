@@ -14,7 +14,7 @@ from numpy.random import Generator
 
 from odesim.base.arrays import Array, array_namespace, on_same_device
 from odesim.base.errors import ParamError
-from odesim.lab.training.optimizers import SGD, is_plain_descent, of_settings
+from odesim.lab.training.optimizers import SGD, of_settings
 from odesim.lab.training.randomness import InBlocks
 from odesim.lab.training.task import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings, pair_of
 
@@ -99,7 +99,7 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
         steps=2000,
         vocabulary=K,
         exact={"y": y},
-        theory={"margin.next_token": {"m": m, "y": y}} if is_plain_descent(values) else {},
+        theory={"margin.next_token": {"m": m, "y": y}},
     )
 
 

@@ -11,14 +11,13 @@ in noise.sgd_least_squares, whose paths have the law of those of SGD to first or
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 
 from odesim.base.arrays import Array, array_namespace, on_same_device
 from odesim.base.errors import ParamError
-from odesim.lab.training.optimizers import SGD, is_plain_descent, of_settings
+from odesim.lab.training.optimizers import SGD, of_settings
 from odesim.lab.training.randomness import InBlocks
 from odesim.lab.training.task import Batch, Experiment, Link, Observable, Params, ReferenceTask, Setting, Settings, TrainingFacts, pair_of
 
@@ -120,16 +119,16 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
             raise ParamError(f"{name} has the shape {array.shape}, and there are {n} inputs")
     lam, target = arrays.get("lam", j ** (-2 * values["a"])), arrays.get("target", j ** -values["b"])
     network = Regression(lam, target, s2)
-    theory: dict[str, Mapping[str, Any]] = {"noise.sgd_least_squares": {"lam": lam, "eta": eta, "B": B, "s2": s2}}
-    if not arrays:
-        theory["scaling.sgd"] = {"g": eta, "B": B, "a": values["a"], "b": values["b"], "s2": s2}
     return Experiment(
         model=network,
         stream=samples(seeds, network, batch=values["batch"], dtype=dtype),
         optimizer=of_settings(values, {"w": eta}),
         steps=1000,
         vocabulary=n,
-        theory=theory if is_plain_descent(values) else {},
+        theory={
+            "noise.sgd_least_squares": {"lam": lam, "eta": eta, "B": B, "s2": s2},
+            "scaling.sgd": {"g": eta, "B": B, "a": values["a"], "b": values["b"], "s2": s2},
+        },
     )
 
 

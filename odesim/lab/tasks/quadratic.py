@@ -115,15 +115,13 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
         "optimisers.sign": {**row, "eps": max(float(np.abs(H).max()) * lr, 1e-300)},
         "optimisers.muon": {"A": b, "lr": lr, "beta": mu},
     }
-    facts = TrainingFacts("quadratic", values, {}, {"name": values["optimizer"]})
-    described = [name for name, pair in PAIRS.items() if values["optimizer"] in pair.optimizers and not pair.other_misfits(facts)]
     return Experiment(
         model=Quadratic(H, b, W),
         stream=lambda i: {},
         optimizer=replace(of_settings(values, {"W": lr}), betas=(b1, b2), eps=eps),
         steps=200,
         vocabulary=H.shape[0],
-        theory={name: of_each[name] for name in described},
+        theory=of_each,
     )
 
 

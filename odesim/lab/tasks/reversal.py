@@ -18,7 +18,7 @@ from numpy.random import Generator
 
 from odesim.base.arrays import Array, array_namespace, on_same_device
 from odesim.base.errors import ParamError
-from odesim.lab.training.optimizers import SGD, is_plain_descent, of_settings
+from odesim.lab.training.optimizers import SGD, of_settings
 from odesim.lab.training.randomness import InBlocks
 from odesim.lab.training.task import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings, Stream, pair_of, same_quantity
 
@@ -198,7 +198,7 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
         steps=EPOCHS * N,
         vocabulary=M,
         exact={"trained": trained, "held_out": held_out},
-        theory=theory if is_plain_descent(values) else {},
+        theory=theory,
     )
 
 

@@ -15,7 +15,7 @@ from numpy.random import Generator
 
 from odesim.base.arrays import Array, array_namespace, on_same_device
 from odesim.base.errors import ParamError
-from odesim.lab.training.optimizers import SGD, is_plain_descent, of_settings
+from odesim.lab.training.optimizers import SGD, of_settings
 from odesim.lab.training.randomness import DATA, generators
 from odesim.lab.training.task import Batch, Experiment, Observable, Pair, Params, ReferenceTask, Setting, Settings, pair_of
 
@@ -127,7 +127,7 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
         optimizer=of_settings(values, {"all": float(values["eta"])}),
         steps=1000,
         vocabulary=T,
-        theory={f"margin.{kind}": {**sequences, **size}} if is_plain_descent(values) else {},
+        theory={f"margin.{kind}": {**sequences, **size}},
     )
 
 

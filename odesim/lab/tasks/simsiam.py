@@ -21,7 +21,7 @@ from numpy.random import Generator
 
 from odesim.base.arrays import Array, array_namespace, on_same_device
 from odesim.base.errors import ParamError
-from odesim.lab.training.optimizers import SGD, is_plain_descent, of_settings
+from odesim.lab.training.optimizers import SGD, of_settings
 from odesim.lab.training.randomness import Drawn
 from odesim.lab.training.task import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings, TrainingFacts, pair_of
 
@@ -169,18 +169,6 @@ def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
     return {"the views": (2 * seeds + 6) * batch * n1 + 4 * seeds * batch * n2, "the weights": 12 * seeds * n2 * (n1 + n2)}
 
 
-def described(values: Settings) -> Sequence[str]:
-    """The Systems of these settings, whatever the optimizer."""
-    trained, modes = values["predictor"] == "trained", values["s"] is not None
-    if not values["stop"]:
-        return ["self_supervised.no_stop"] if trained and values["beta"] == 0 else []
-    if values["beta"] > 0:
-        return ["self_supervised.byol", *["self_supervised.modes_ema"] * (modes and values["p"] is not None)] if trained else []
-    if not trained:
-        return ["self_supervised.direct_pred"]
-    return ["self_supervised.simsiam"] + ["self_supervised.modes"] * (modes and values["p"] is not None)
-
-
 def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Experiment:
     """The experiment. Raises ParamError: more rows than columns, a wrong number of modes, p of a predictor that is set."""
     n1, n2, learns = values["n1"], values["n2"], values["predictor"] == "trained"
@@ -206,7 +194,7 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
         optimizer=of_settings(values, {"all": float(values["eta"])}),
         steps=1000,
         vocabulary=n1,
-        theory={name: for_each.get(name, params) for name in described(values)} if is_plain_descent(values) else {},
+        theory={name: for_each.get(name, params) for name in PAIRS},
     )
 
 

@@ -18,7 +18,7 @@ from numpy.random import Generator
 from scipy.special import erf
 
 from odesim.base.arrays import Array, array_namespace, on_host, on_same_device
-from odesim.lab.training.optimizers import SGD, is_plain_descent, of_settings
+from odesim.lab.training.optimizers import SGD, of_settings
 from odesim.lab.training.randomness import Drawn
 from odesim.lab.training.task import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings, pair_of
 
@@ -131,7 +131,7 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
         optimizer=of_settings(values, {"all": float(values["eta"])}),
         steps=2000,
         vocabulary=d,
-        theory={"in_context.single_location": theory} if is_plain_descent(values) else {},
+        theory={"in_context.single_location": theory},
     )
 
 

@@ -132,18 +132,13 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
 
     params = {"beta": beta, "K": K, "kappa": kappa}
     of_each = {"particles.sphere": {"beta": beta}, "particles.density": params, "particles.sphere_density": {**params, "d": float(d)}}
-    facts = TrainingFacts("tokens", values, {}, {})
     return Experiment(
         model=Stack((n, d), beta, K, softmax, h, values["spread"], values["modes"]),
         stream=InBlocks(seeds, rows, drawn) if kappa > 0 else lambda i: {},
         optimizer=Optimizer(values["optimizer"], {"x": h}),
         steps=400,
         vocabulary=n,
-        theory={
-            name: of_each[name]
-            for name, pair in PAIRS.items()
-            if not pair.other_misfits(facts) and all(values[setting] in right for setting, right in pair.requirements.items())
-        },
+        theory=of_each,
     )
 
 

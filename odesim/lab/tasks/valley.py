@@ -13,7 +13,7 @@ import numpy as np
 from numpy.random import Generator
 
 from odesim.base.arrays import Array
-from odesim.lab.training.optimizers import SGD, is_plain_descent, of_settings
+from odesim.lab.training.optimizers import SGD, of_settings
 from odesim.lab.training.task import Batch, Experiment, Link, Observable, Params, ReferenceTask, Setting, Settings, TrainingFacts, pair_of
 
 STATES = ("x", "y1", "y2")
@@ -76,7 +76,7 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
         optimizer=of_settings(values, {"all": float(values["eta"])}),
         steps=1000,
         vocabulary=len(STATES),
-        theory={"edge.valley": theory, "edge.central_flow": {**theory, "stiff": 100.0}} if is_plain_descent(values) else {},
+        theory={"edge.valley": theory, "edge.central_flow": {**theory, "stiff": 100.0}},
     )
 
 

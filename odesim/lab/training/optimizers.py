@@ -30,11 +30,6 @@ def of_settings(values: Settings, rates: Mapping[str, float]) -> Optimizer:
     return Optimizer(values["optimizer"], rates, **more)
 
 
-def is_plain_descent(values: Settings) -> bool:
-    """Whether a task descends by plain SGD, which follows a gradient flow in the limit of small steps."""
-    return bool(values["optimizer"] == "sgd" and values["momentum"] == 0)
-
-
 def settings_in_use(spec: Mapping[str, Any]) -> dict[str, Any]:
     """The settings {name: value} of an Optimizer that the optimizer of that name uses."""
     unused = ("momentum",) if str(spec["name"]).startswith("adam") else ("betas", "eps")

@@ -4,7 +4,7 @@ Arrays have a leading axis of seeds (R, ...). R trainings run together, and each
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from math import isfinite
 from numbers import Integral, Real
 from typing import Any, Protocol
@@ -101,7 +101,8 @@ class Experiment:
     """Everything that a training needs, made by a task from its settings and seeds (R,).
 
     steps: default number of updates. exact: exact population quantities of the task.
-    theory {System: parameters with which it describes this training}. labels {axis: what its places are, such as the words of tokens}.
+    theory {System: parameters with which it describes this training}; a ReferenceTask leaves out the Systems that do not.
+    labels {axis: what its places are, such as the words of tokens}.
     start(dtype): the initial parameters {name: (R, ...)} in numpy; without it the model draws them.
     pair_for(System): how one describes this training, of a task that is in no file of this package.
     task, seeds, config (all settings as plain data): those of a ReferenceTask are set by it, but for a config that it makes itself.
@@ -222,6 +223,55 @@ def as_link(row: Link | str) -> Link:
     return row if isinstance(row, Link) else same_quantity(*row.split("="))
 
 
+FLOWS = ("sgd", "momentum")  # optimizers that follow a gradient flow
+
+VARIANTS: Mapping[str, Mapping[str, Any]] = {
+    **{word: {"phi": word} for word in ("relu", "softplus", "square")},
+    **{word: {"signal": word} for word in ("mse", "fixed")},
+}
+"""{last word of the name of a variant, as in joma.joint_exp.relu: settings that it describes in the place of those of its model}."""
+
+
+def pair_in(pairs: Mapping[str, Pair], system: str) -> Pair | None:
+    """The Pair of a System among those of a task, or None. A variant has that of its model, but for its own settings."""
+    model, _, word = system.rpartition(".")
+    base, settings = pairs.get(model), VARIANTS.get(word)
+    if system in pairs or base is None or settings is None:
+        return pairs.get(system)
+    required = {name: (value,) for name, value in settings.items()}
+    return replace(base, requirements={**base.requirements, **required}, example={**base.example, **settings})
+
+
+def optimizer_misfits(pair: Pair | None, facts: TrainingFacts) -> list[str]:
+    """Phrases on why the optimizer is not the System's: none of a flow's, in the limit of small steps; empty if it is."""
+    name, decay = facts.optimizer.get("name", "sgd"), facts.optimizer.get("weight_decay", 0.0)
+    right = (pair.optimizers if pair else ()) or FLOWS
+    phrases = [f"the optimizer is {name}, not {' or '.join(right)}"] * (name not in right)
+    return phrases + [f"weight_decay is {decay:g}, not 0"] * bool(decay)
+
+
+def misfits(pair: Pair | None, facts: TrainingFacts) -> list[str]:
+    """Phrases on why the System does not describe this training, one for each setting; empty if it does.
+
+    pair: of the System and the task; without one only the optimizer is known to matter.
+    """
+    if pair is None:
+        return optimizer_misfits(pair, facts)
+    phrases = [
+        f"{name} is {setting_text(facts.config[name])}, not {' or '.join(map(setting_text, right))}"
+        for name, right in pair.requirements.items()
+        if name in facts.config and facts.config[name] not in right
+    ]
+    return [*optimizer_misfits(pair, facts), *phrases, *pair.other_misfits(facts)]
+
+
+def setting_text(value: Any) -> str:
+    """A setting's value as text: `given` for an array, `left out` for None."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "given" if isinstance(value, list) else "left out" if value is None else str(value)
+
+
 class Task(Protocol):
     """A task: its settings, and the experiments that it makes of them. `odesim.train` takes any object that has these.
 
@@ -272,8 +322,11 @@ class ReferenceTask:
         """The experiment. Raises ParamError for another model or dtype, and for settings that do not fit together."""
         if model not in (None, *self.models):
             raise ParamError(no_such("model", str(model), self.models, self.name))
-        experiment = self.experiment_of(values, tuple(seeds), model or self.models[0], check_dtype(dtype))
-        return replace(experiment, task=self.name, seeds=tuple(seeds), config=experiment.config or as_config(values))
+        made = self.experiment_of(values, tuple(seeds), model or self.models[0], check_dtype(dtype))
+        config = made.config or as_config(values)
+        facts = TrainingFacts(self.name, config, made.exact, asdict(made.optimizer), made.model.name)
+        theory = {s: params for s, params in made.theory.items() if not misfits(pair_in(self.described_by, s), facts)}
+        return replace(made, task=self.name, seeds=tuple(seeds), config=config, theory=theory)
 
 
 def as_config(values: Settings) -> dict[str, Any]:

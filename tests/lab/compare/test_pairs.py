@@ -11,14 +11,14 @@ import pytest
 from odesim.base.errors import ParamError
 from odesim.cli.tables import GLUE
 from odesim.inputs.registry import load_model
-from odesim.lab.compare.pairs import FLOWS, check_described, check_optimizer_fits, find_pair, misfits, pairs_of
+from odesim.lab.compare.pairs import check_described, check_optimizer_fits, find_pair, misfits, pairs_of
 from odesim.lab.compare.sides import training_label
 from odesim.lab.options import read_settings
 from odesim.lab.output import setting_option
 from odesim.lab.tasks import TASKS, load_task
 from odesim.lab.train import make_experiment
 from odesim.lab.training.optimizers import check_optimizer
-from odesim.lab.training.task import Setting, TrainingFacts, check_settings
+from odesim.lab.training.task import FLOWS, Setting, TrainingFacts, check_settings
 
 rng = np.random.default_rng(5)
 # three classes, two queries; tokens 0 and 1 common, two of each class's own, not in order
