@@ -76,7 +76,7 @@ WIDE = 20.0  # standard errors from which on the axis is logarithmic beyond CHAN
 ROOM = (1.15, 1.6)  # from the largest residual to the edge, as a factor: of a linear and of a logarithmic axis
 POWERS = 10.0 ** np.arange(1, 300)  # ticks of a logarithmic axis beyond CHANCE
 SMALL_SHARE = 1e-3  # theory that is closer to the range of seeds counts as in it: both sides are computed with tolerances
-SAME, ALIKE = "the same to\nrounding", "no error:\nseeds alike"
+SAME, ALIKE = "the same to\nrounding", "all seeds have\nthe same Δ"
 
 
 def figure_of_comparison(comparison: Comparison, ax: Axes | None = None) -> Figure:
@@ -318,10 +318,11 @@ def tick_text(tick: float) -> str:
 
 
 def share_within(axes: Axes, pair: Pair) -> float:
-    """The share of the drawn values of theory, of all components and times, in the range of seeds; nan for one seed.
+    """The share of the drawn values of theory, of all components and times, in the range of seeds.
 
-    Theory is outside if it is by more than SMALL_SHARE. On a logarithmic axis that is a share of the values themselves, for nothing below
-    some per cent can be seen there; else of all that they span.
+    Values of which all seeds are the same to rounding have no range and do not count; nan if there are no others. Theory is outside if it
+    is by more than SMALL_SHARE. On a logarithmic axis that is a share of the values themselves, for nothing below some per cent can be
+    seen there; else of all that they span.
     """
     training, theory = pair.training, pair.theory.mean(axis=0)
     if len(training) < 2:
@@ -332,4 +333,5 @@ def share_within(axes: Axes, pair: Pair) -> float:
     else:
         size = max(high.max(), theory.max()) - min(low.min(), theory.min()) if theory.count() and training.count() else 0.0
     beyond = np.ma.filled((theory < low - SMALL_SHARE * size) | (theory > high + SMALL_SHARE * size), False)
-    return 1 - float(beyond.mean())
+    ranges = np.ma.filled(high - low > STILL * size_of(training, theory), True)
+    return 1 - float(beyond[ranges].mean()) if ranges.any() else np.nan

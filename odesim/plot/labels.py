@@ -245,11 +245,12 @@ def joined(names: Sequence[str]) -> str:
 
 def place_labels(figure: Figure, labels: Sequence[EndLabels]) -> None:
     """Computes the layout of the figure a last time, then places all labels and leaves out ticks whose labels would touch."""
-    for axes in figure.axes:
-        name_power(axes.xaxis)
-        name_power(axes.yaxis)
-    if labels:
+    named = [(name_power(axes.xaxis), name_power(axes.yaxis)) for axes in figure.axes]
+    if labels or any(beside for _, beside in named):
         compute_layout(figure)  # how high panels are says which labels have room; and these, how wide panels are
+    for axes, (_, power) in zip(figure.axes, named, strict=True):
+        if power and least_length(axes) > axes.get_window_extent().height:
+            axes.set_ylabel(f"{without_power(axes.yaxis)}\n{power}")
     labels = [label.gather() for label in labels]
     compute_layout(figure, last=True)
     for axes in figure.axes:
@@ -265,19 +266,19 @@ def place_labels(figure: Figure, labels: Sequence[EndLabels]) -> None:
             set_intervals(axes.xaxis, fewest[axes.get_xlim()])
 
 
-def name_power(axis: Any) -> None:
-    """Moves the power of ten of an axis into its label: matplotlib writes it over that of a horizontal axis, and above a panel.
+def name_power(axis: Any) -> str:
+    """Moves the power of ten of an axis into its label, and returns it, or "".
 
-    It stays as it is from then on, whichever ticks are left out.
+    Matplotlib writes it over that of a horizontal axis, and above a panel. It stays as it is from then on, whichever ticks are left out.
     """
     formatter = axis.get_major_formatter()
     if not (isinstance(formatter, ScalarFormatter) and axis.get_label_text() and axis.offsetText.get_visible()):
-        return
+        return ""
     (low, high), places = sorted(axis.get_view_interval()), np.asarray(axis.get_majorticklocs())
     formatter.set_locs(places.tolist())
     power = formatter.get_offset()
     if not power or (formatter.offset and axis.axis_name == "y"):  # a number to add is longer than a panel is high
-        return
+        return ""
     if formatter.offset:
         formatter.set_useOffset(formatter.offset)
     else:
@@ -285,13 +286,20 @@ def name_power(axis: Any) -> None:
         formatter.set_powerlimits((floor(log10(largest)),) * 2)
     axis.set_label_text(f"{axis.get_label_text()} {power}")
     axis.offsetText.set_visible(False)
+    return str(power)
 
 
 def without_power(axis: Any) -> str:
     """The label of an axis without the power of ten that name_power() wrote."""
     formatter, text = axis.get_major_formatter(), str(axis.get_label_text())
     named = isinstance(formatter, ScalarFormatter) and not axis.offsetText.get_visible()
-    return text.removesuffix(f" {formatter.get_offset()}") if named else text
+    return text.removesuffix(formatter.get_offset()).rstrip() if named else text
+
+
+def least_length(axes: Axes) -> float:
+    """How long the label beside a panel is in the smallest type, in pixels."""
+    label: Any = axes.yaxis.label
+    return float(label.get_window_extent().height * min(1.0, SMALL / label.get_fontsize()))
 
 
 def fit_beside(axes: Axes) -> None:

@@ -211,3 +211,13 @@ def test_a_panel_without_a_line_says_why():
     off = replace(off, training={"x": off.training["x"] + 1.0})
     said = [[text.get_text() for text in figure_of_comparison(c).axes[1].texts] for c in (same, off)]
     assert [SAME in texts for texts in said] == [True, False] and [ALIKE in texts for texts in said] == [False, True]
+    assert not any("in range" in texts for texts in said)  # which has no width
+
+
+def test_a_long_label_with_a_power_has_two_lines():
+    """Labels beside low panels one below the other are no longer than these are high: a power of ten stands in a line of its own."""
+    figure = figure_of_comparison(comparison({name: 1 + curve() for name in "abc"}, seeds=1, noise=1e-5))
+    figure.canvas.draw()
+    for axes in figure.axes[1::2]:
+        assert "10^{" in axes.get_ylabel()
+        assert axes.yaxis.label.get_window_extent().height < 1.05 * axes.get_window_extent().height  # 5 %: type has whole pixels

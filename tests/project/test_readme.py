@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
@@ -65,6 +66,13 @@ def test_two_commands_come_first():
         "python3 -m venv .venv && . .venv/bin/activate && pip install -e '.[test]' && odesim integrate joma.nonlinear --plot joma.png"
     )
     assert tests == "pytest"
+
+
+def test_the_first_picture_is_that_of_the_first_command(folder):
+    """As wide and as high to 2 %, for versions of matplotlib differ in words: other panels make another page."""
+    run("odesim integrate joma.nonlinear --plot joma.png")
+    (high, wide), shown = (plt.imread(path).shape[:2] for path in (folder / "joma.png", ROOT / "docs" / "joma.png"))
+    np.testing.assert_allclose((high, wide), shown, rtol=0.02)
 
 
 def test_it_is_short():
