@@ -166,6 +166,14 @@ def aligned(a: Array, *, turn: int = 0) -> Array:
     return out
 
 
+def shaped(name: str, value: Any, default: Array, lengths: str) -> Array:
+    """A value as an array of the default's shape, or the default for None. lengths: what makes that shape. Raises ParamError."""
+    array = default if value is None else np.atleast_1d(np.array(value, float))
+    if array.shape != default.shape:
+        raise ParamError(f"{name} has the shape {default.shape} with {lengths}, not {array.shape}")
+    return array
+
+
 def check_dtype(name: str) -> str:
     """name, which must be one of DTYPES. Raises ParamError otherwise."""
     if name not in DTYPES:

@@ -114,7 +114,7 @@ class OwnTask:
         dims = parts_of(self.loss, RunOptions.backend, RunOptions.dtype, False).dims if isinstance(self.loss, System) else {}
         observables = [Observable(name, partial(each_seed, function), (), "an observable") for name, function in self.observables.items()]
         names = [name for name in start if name not in self.observables]
-        return (*(Observable(name, partial(copy_of, name), tuple(dims.get(name, ())), "a parameter") for name in names), *observables)
+        return (*(Observable.parameter(name, tuple(dims.get(name, ())), "a parameter") for name in names), *observables)
 
     def loss_by_hand(self, loss: ByHand, values: Settings, params: Arrays, batch: Arrays) -> tuple[float, Arrays]:
         """Loss and gradient of one seed, checked. Raises ParamError for a gradient of other names or shapes."""
@@ -195,11 +195,6 @@ def over_seeds(make: Callable[[Generator, Settings], Arrays], seeds: Sequence[in
         for name, value in arrays.items():
             rows.setdefault(str(name), []).append(np.asarray(value, float) if np.asarray(value).dtype.kind != "i" else np.asarray(value))
     return rows
-
-
-def copy_of(name: str, params: Params) -> Array:
-    """The parameter (R, ...), as it is now."""
-    return params[name].copy()
 
 
 def each_seed(function: Callable[[Arrays], Any], params: Params) -> Array:

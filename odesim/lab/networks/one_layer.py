@@ -259,8 +259,8 @@ class YZ:
             Observable("c", self.attention, ("n", "l"), "attention of each class in infinite contexts"),
             Observable("entropy", lambda params: entropies(self.attention(params)), ("n",), "entropy of c"),
             Observable("entropy_distinct", distinct, (), doc),
-            Observable("Y", lambda params: params["Y"].copy(), ("l", "j"), "decoder"),
-            Observable("Z", lambda params: params["Z"].copy(), ("m", "l"), "attention logits"),
+            Observable.parameter("Y", ("l", "j"), "decoder"),
+            Observable.parameter("Z", ("m", "l"), "attention logits"),
             Observable("loss_population", self.population_loss, (), "loss in infinite contexts"),
             *self.extra,
         )

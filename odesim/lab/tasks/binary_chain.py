@@ -38,11 +38,10 @@ class Chain:
     def observables(self) -> tuple[Observable, ...]:
         """Under the names of in_context.markov_bias."""
         docs = {"e": "embedding", "w": "attention", "b": "bias"}
-        states = (Observable(name, lambda params, name=name: params[name].copy(), (), docs[name]) for name in self.start)  # type: ignore[misc]
         return (
             Observable("loss_population", self.population_loss, (), "loss in the mean over pairs"),
             Observable("s", lambda params: gain(params)[0], (), "how much more the logit of a 1 is after a 1"),
-            *states,
+            *(Observable.parameter(name, (), docs[name]) for name in self.start),
         )
 
     def initial(self, rngs: Sequence[Generator], dtype: str) -> Params:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.random import Generator
 from scipy.special import erf
 
-from odesim.base.arrays import Array, array_namespace, on_host, on_same_device
+from odesim.base.arrays import Array, array_namespace, on_host, on_same_device, shaped
 from odesim.base.errors import ParamError
 from odesim.lab.networks.joma import ACTIVATIONS as OF_NODES
 from odesim.lab.networks.joma import Activation
@@ -184,10 +184,7 @@ def starts(values: Mapping[str, Any]) -> dict[str, Array]:
     K, M = values["K"], values["M"]
     i = np.arange(K)
     default = {"Q": np.diag(0.25 - 0.09 * i / K), "R": 1e-3 * np.eye(K, M) / (1 + i)[:, None], "v": np.ones(K), "A": np.ones(M)}
-    arrays = {name: right if values[name] is None else np.array(values[name], float) for name, right in default.items()}
-    for name, right in default.items():
-        if arrays[name].shape != right.shape:
-            raise ParamError(f"{name} has the shape {right.shape} with K={K} and M={M}, not {arrays[name].shape}")
+    arrays = {name: shaped(name, values[name], right, f"K={K} and M={M}") for name, right in default.items()}
     if not np.allclose(arrays["Q"], arrays["Q"].T, rtol=1e-12):
         raise ParamError("Q is symmetric: the overlap of two students is that of the two the other way round")
     return arrays

@@ -99,11 +99,10 @@ def layer_observables(model: TwoLayers, batch: Batch, latents: Sequence[Array]) 
         return xp.stack([xp.abs(params[f"Z{s}"] - params[f"V{s}"] * params[f"V{s}"] / 2).max(axis=(1, 2)) for s in (1, 2)], axis=1)
 
     axes = {"V1": ("j", "i"), "V2": ("k", "j"), "U": ("c", "k"), "xi1": ("j",), "xi2": ("k",)}
-    states = [Observable(name, lambda p, name=name: p[name].copy(), dims, "weights", costly=True) for name, dims in axes.items()]  # type: ignore[misc]
     return (
         Observable("NCorr", ncorr, ("layer_of_latents",), "correlation of a latent with its best node, mean over latents"),
         Observable("law", off, ("layer",), "largest |Z - V^2 / 2|, which is 0 under gradient flow"),
-        *states,
+        *(Observable.parameter(name, dims, "weights", costly=True) for name, dims in axes.items()),
     )
 
 

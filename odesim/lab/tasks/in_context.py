@@ -12,12 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 
-from odesim.base.arrays import Array, array_namespace, on_same_device
+from odesim.base.arrays import Array, array_namespace, on_same_device, shaped
 from odesim.base.errors import ParamError
 from odesim.lab.training.optimizers import SGD, of_settings
 from odesim.lab.training.randomness import Drawn
@@ -61,12 +60,11 @@ class LinearAttention:
     def observables(self) -> tuple[Observable, ...]:
         """The weights, the loss in the mean over prompts and what is learned, under the names of in_context.separate and merged."""
         axes = {"v": ("h",), "k": ("h", "a"), "q": ("h", "a"), "U": ("h", "a", "b")}
-        states = (Observable(name, lambda p, name=name: p[name].copy(), axes[name], "weights of heads") for name in self.shapes)  # type: ignore[misc]
         return (
             Observable("loss_population", self.population_loss, (), "loss in the mean over prompts"),
             Observable("share", self.share, ("a",), "W_aa over its optimum 1 / Gamma_a"),
             Observable("W", self.product, ("a", "b"), "the prediction is beta^T W x_q, beta the mean of y_n x_n"),
-            *states,
+            *(Observable.parameter(name, axes[name], "weights of heads") for name in self.shapes),
         )
 
     @property
@@ -165,16 +163,13 @@ def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
 def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Experiment:
     """The experiment. Raises ParamError: an array of another shape, weights at the start that the heads do not have."""
     D, H, kind = values["D"], values["H"], values["weights"]
-    lam = 0.4 * (1 - np.arange(D) / D) if values["lam"] is None else np.atleast_1d(np.asarray(values["lam"], float))
-    if lam.shape != (D,):
-        raise ParamError(f"lam has the shape {lam.shape}, and the inputs have D={D} dimensions")
+    lam = shaped("lam", values["lam"], 0.4 * (1 - np.arange(D) / D), f"D={D}")
     shapes = {name: (H,) + (D,) * (RANKS[name] - 1) for name in KINDS[kind]}
-    start: dict[str, Any] = {name: np.array(values[name], float) for name in RANKS if values[name] is not None}
-    for name, value in start.items():
+    start = dict[str, Array]()
+    for name in (name for name in RANKS if values[name] is not None):
         if name not in shapes:
             raise ParamError(f"{name}: heads with weights={kind} have {', '.join(shapes)}")
-        if value.shape != shapes[name]:
-            raise ParamError(f"{name} has the shape {shapes[name]} with H={H} and D={D}, not {value.shape}")
+        start[name] = shaped(name, values[name], np.empty(shapes[name]), f"H={H} and D={D}")
     return Experiment(
         model=LinearAttention(lam, values["N"], shapes, start, scale=float(values["init_scale"])),
         stream=Drawn(seeds, partial(draw_prompts, lam, values["N"], dtype), batch=values["batch"]),

@@ -13,8 +13,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.random import Generator
 
-from odesim.base.arrays import Array, array_namespace
-from odesim.base.errors import ParamError
+from odesim.base.arrays import Array, array_namespace, shaped
 from odesim.lab.networks.joma import JomaBlock
 from odesim.lab.networks.measures import entropy, softmax
 from odesim.lab.training.optimizers import SGD, of_settings
@@ -78,9 +77,7 @@ def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
 def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Experiment:
     """The experiment. Raises ParamError: coefficients of another number."""
     M = values["M"]
-    c = 2 * np.arange(1, M + 1) / M if values["c"] is None else np.atleast_1d(np.asarray(values["c"], float))
-    if c.shape != (M,):
-        raise ParamError(f"c has the shape {c.shape}, and there are M={M} inputs")
+    c = shaped("c", values["c"], 2 * np.arange(1, M + 1) / M, f"M={M}")
     rates = {"w": float(values["eta"]), "z": float(values["eta_z"] or values["eta"]), "query": 0.0}
     node = OneNode((M, 1, 1), attention="exp", signal="mse", scale=0.0)
     return Experiment(

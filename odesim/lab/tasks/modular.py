@@ -59,8 +59,8 @@ class Adder:
             Observable("beta", lambda params: self.amplitudes(params["xi"]), wave, "amplitudes of xi"),
             Observable("phi", lambda params: self.phases(params["theta"]), wave, "phases of theta"),
             Observable("D", self.gap, wave, "psi - 2 phi, from -pi to pi"),
-            Observable("theta", lambda params: params["theta"].copy(), ("n", "j"), "weights of the terms"),
-            Observable("xi", lambda params: params["xi"].copy(), ("n", "j"), "weights of the sums"),
+            Observable.parameter("theta", ("n", "j"), "weights of the terms"),
+            Observable.parameter("xi", ("n", "j"), "weights of the sums"),
             *(held if self.held else ()),
         )
 

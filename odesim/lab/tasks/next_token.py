@@ -12,7 +12,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.random import Generator
 
-from odesim.base.arrays import Array, array_namespace, on_same_device
+from odesim.base.arrays import Array, array_namespace, on_same_device, shaped
 from odesim.base.errors import ParamError
 from odesim.lab.training.optimizers import SGD, of_settings
 from odesim.lab.training.randomness import InBlocks
@@ -35,7 +35,7 @@ class Column:
     def observables(self) -> tuple[Observable, ...]:
         """Under the names of margin.next_token."""
         return (
-            Observable("w", lambda params: params["w"].copy(), ("j",), "logits"),
+            Observable.parameter("w", ("j",), "logits"),
             Observable("loss_population", self.population_loss, (), "loss in the mean over labels"),
             Observable("probability", lambda params: array_namespace(params["w"]).exp(self.log_p(params["w"])), ("j",), "prediction"),
         )
@@ -81,11 +81,7 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     """The experiment. Raises ParamError: another number of words, labels whose frequencies do not sum to 1."""
     K, batch = values["K"], values["batch"]
     default = np.minimum(np.arange(K), 1.0) + (np.arange(K) == 1)
-    y = default / default.sum() if values["y"] is None else np.atleast_1d(np.asarray(values["y"], float))
-    m = np.ones(K) if values["m"] is None else np.atleast_1d(np.asarray(values["m"], float))
-    for name, value in (("y", y), ("m", m)):
-        if value.shape != (K,):
-            raise ParamError(f"{name} has the shape {value.shape}, and there are K={K} words")
+    y, m = (shaped(name, values[name], usual, f"K={K}") for name, usual in (("y", default / default.sum()), ("m", np.ones(K))))
     if abs(y.sum() - 1) > 1e-12:
         raise ParamError(f"y has the sum {y.sum():g}: the label is some word, and its frequencies sum to 1")
 

@@ -15,8 +15,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.random import Generator
 
-from odesim.base.arrays import Array, array_namespace, on_same_device
-from odesim.base.errors import ParamError
+from odesim.base.arrays import Array, array_namespace, on_same_device, shaped
 from odesim.lab.training.optimizers import SGD, of_settings
 from odesim.lab.training.randomness import InBlocks
 from odesim.lab.training.task import Batch, Experiment, Link, Observable, Params, ReferenceTask, Setting, Settings, TrainingFacts, pair_of
@@ -113,11 +112,8 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     """The experiment. Raises ParamError for arrays of unequal lengths."""
     n, eta, B, s2 = number_of(values), float(values["eta"]), float(values["batch"]), float(values["s2"])
     j = np.arange(1.0, n + 1)
-    arrays = {name: np.atleast_1d(np.asarray(values[name], float)) for name in ("lam", "target") if values[name] is not None}
-    for name, array in arrays.items():
-        if array.shape != (n,):
-            raise ParamError(f"{name} has the shape {array.shape}, and there are {n} inputs")
-    lam, target = arrays.get("lam", j ** (-2 * values["a"])), arrays.get("target", j ** -values["b"])
+    usual = {"lam": j ** (-2 * values["a"]), "target": j ** -values["b"]}
+    lam, target = (shaped(name, values[name], powers, f"{n} inputs") for name, powers in usual.items())
     network = Regression(lam, target, s2)
     return Experiment(
         model=network,

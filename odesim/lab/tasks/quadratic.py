@@ -47,7 +47,7 @@ class Quadratic:
     def observables(self) -> tuple[Observable, ...]:
         """Under the names of optimisers.*: w is the first row of W."""
         return (
-            Observable("W", lambda params: params["W"].copy(), ("i", "j"), "weights"),
+            Observable.parameter("W", ("i", "j"), "weights"),
             Observable("w", lambda params: params["W"][:, 0].copy(), ("i",), "the first row of the weights"),
         )
 

@@ -93,7 +93,7 @@ class Decoder:
             *([] if self.steps is None else [two_steps]),
             Observable("p", lambda p: self.probability(p, self.trained), ("k",), "of each trained fact"),
             Observable("v", self.margin, (), f"logit of the target less the mean of the others, {mean}"),
-            Observable("Y", lambda p: p["Y"].copy(), ("a", "m"), "decoder", costly=True),
+            Observable.parameter("Y", ("a", "m"), "decoder", costly=True),
         )
 
     def initial(self, rngs: Sequence[Generator], dtype: str) -> Params:

@@ -13,7 +13,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.random import Generator
 
-from odesim.base.arrays import Array, array_namespace, on_same_device
+from odesim.base.arrays import Array, array_namespace, on_same_device, shaped
 from odesim.base.errors import ParamError
 from odesim.lab.training.optimizers import SGD, of_settings
 from odesim.lab.training.randomness import DATA, generators
@@ -39,7 +39,7 @@ class Selector:
     def observables(self) -> tuple[Observable, ...]:
         """Under the names of margin.prompt, weights and key_query."""
         axes = {"p": ("m",), "W": ("a", "b"), "K": ("a", "c"), "Q": ("b", "c")}
-        states = (Observable(name, lambda p, name=name: p[name].copy(), axes[name], "trained") for name in KINDS[self.kind])  # type: ignore[misc]
+        states = (Observable.parameter(name, axes[name], "trained") for name in KINDS[self.kind])
         more = {
             "prompt": (Observable("norm", lambda p: array_namespace(p["p"]).sqrt((p["p"] * p["p"]).sum(axis=1)), (), "|p|"),),
             "key_query": (Observable("product", lambda p: p["K"] @ p["Q"].swapaxes(1, 2), ("a", "b"), "K Q^T"),),
@@ -109,16 +109,11 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     if kind == "prompt" and values["z"] is not None:
         raise ParamError("z: with trained=prompt all sequences have one query, which is trained")
     shapes = {"X": (N, T, d), "z": (N, d)}
-    arrays: dict[str, list[Array]] = {}
-    for name, shape in shapes.items():
-        value = values[name]
-        if value is not None and np.shape(value) != shape:
-            raise ParamError(f"{name} has the shape {shape} with N={N}, T={T} and d={d}, not {np.shape(value)}")
-    for rng in generators(seeds, DATA):
-        for name, shape in shapes.items():
-            normal = rng.standard_normal(shape)
-            arrays.setdefault(name, []).append(normal if values[name] is None else np.asarray(values[name], float))
-    sequences = {name: np.stack(rows) for name, rows in arrays.items() if name == "X" or kind != "prompt"}
+    drawn = [{name: rng.standard_normal(shape) for name, shape in shapes.items()} for rng in generators(seeds, DATA)]
+    sequences = {
+        name: np.stack([shaped(name, values[name], one[name], f"N={N}, T={T} and d={d}") for one in drawn])
+        for name in (shapes if kind != "prompt" else ("X",))
+    }
     batch = {name: value.astype(dtype) for name, value in sequences.items()}
     size = {"size": np.full(len(seeds), float(values["size"]))} if kind == "key_query" else {}
     return Experiment(

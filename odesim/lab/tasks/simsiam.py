@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from odesim.base.arrays import Array, array_namespace, on_same_device
+from odesim.base.arrays import Array, array_namespace, on_same_device, shaped
 from odesim.base.errors import ParamError
 from odesim.lab.training.optimizers import SGD, of_settings
 from odesim.lab.training.randomness import Drawn
@@ -62,14 +62,14 @@ class Predicting:
             Observable("s", lambda params: diagonal(gram(params["W"])), ("j",), "diagonal of F"),
             Observable("asymmetry", lambda params: norm(params["Wp"] - params["Wp"].swapaxes(1, 2)), (), "norm of Wp - Wp^T"),
             Observable("commutator", self.commutator, (), "norm of F Wp - Wp F"),
-            Observable("Wp", lambda params: params["Wp"].copy(), n2, "predictor"),
+            Observable.parameter("Wp", n2, "predictor"),
         )
         average = (
-            Observable("Wa", lambda params: params["Wa"].copy(), ("k", "j"), "weights of the target"),
+            Observable.parameter("Wa", ("k", "j"), "weights of the target"),
             Observable("tau", self.follows, ("j",), "diagonal of Wa W^T, over that of F"),
         )
         return (
-            Observable("W", lambda params: params["W"].copy(), ("k", "j"), "weights"),
+            Observable.parameter("W", ("k", "j"), "weights"),
             Observable("F", lambda params: gram(params["W"]), n2, "W W^T"),
             *(of_modes if learns else (singular,)),
             *(average if self.beta else ()),
@@ -174,10 +174,7 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     n1, n2, learns = values["n1"], values["n2"], values["predictor"] == "trained"
     if n2 > n1:
         raise ParamError(f"n2 is {n2}, and the inputs have n1={n1} dimensions: a representation has no more of them")
-    start = {name: np.atleast_1d(np.asarray(values[name], float)) for name in ("p", "s") if values[name] is not None}
-    for name, modes in start.items():
-        if modes.shape != (n2,):
-            raise ParamError(f"{name} has the shape {modes.shape}, and there are n2={n2} modes")
+    start = {name: shaped(name, values[name], np.empty(n2), f"n2={n2}") for name in ("p", "s") if values[name] is not None}
     if not learns and "p" in start:
         raise ParamError("p is of a predictor at the start, and predictor=set takes it from W")
     matrices = {"W": np.sqrt(start["s"])[:, None] * np.eye(n2, n1)} if "s" in start else {}

@@ -56,7 +56,7 @@ class Stack:
     def observables(self) -> tuple[Observable, ...]:
         """Under the names of particles.*."""
         return (
-            Observable("x", lambda params: params["x"].copy(), ("i", "a"), "tokens", costly=True),
+            Observable.parameter("x", ("i", "a"), "tokens", costly=True),
             Observable("a", self.moments, ("k",), "moments of the cosine to the mean"),
             Observable("r", self.order, (), "length of the mean"),
         )

@@ -34,8 +34,10 @@ class Valley:
     def observables(self) -> tuple[Observable, ...]:
         """Under the names of edge.*."""
         docs = dict(zip(STATES, ("across the valley", "along its floor", "along its floor"), strict=True))
-        states = (Observable(name, lambda params, name=name: params[name].copy(), (), doc) for name, doc in docs.items())  # type: ignore[misc]
-        return (*states, Observable("sharpness", self.sharpness, (), "curvature across"))
+        return (
+            *(Observable.parameter(name, (), doc) for name, doc in docs.items()),
+            Observable("sharpness", self.sharpness, (), "curvature across"),
+        )
 
     def initial(self, rngs: Sequence[Generator], dtype: str) -> Params:
         """The same in every seed."""

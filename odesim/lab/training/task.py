@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from math import isfinite
 from numbers import Integral, Real
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.random import Generator
@@ -33,6 +33,11 @@ class Observable:
     dims: tuple[str, ...] = ()
     doc: str = ""
     costly: bool = False
+
+    @classmethod
+    def parameter(cls, name: str, dims: tuple[str, ...], doc: str, *, costly: bool = False) -> Self:
+        """Of a parameter: a copy of it, as it is now."""
+        return cls(name, lambda params: params[name].copy(), dims, doc, costly)
 
 
 class Model(Protocol):

@@ -78,5 +78,5 @@ def test_variances_and_coefficients_of_your_own() -> None:
     assert np.all(np.abs((x**2).mean(axis=0) / [2, 0.5] - 1) < 4 * (2 / 4000) ** 0.5)
     assert abs(((y - x @ [1, -1]) ** 2).mean() / 0.3 - 1) < 4 * (2 / 4000) ** 0.5
     assert [*made.theory] == ["noise.sgd_least_squares"] and np.array_equal(made.theory["noise.sgd_least_squares"]["lam"], [2, 0.5])
-    with pytest.raises(ParamError, match=r"target has the shape \(3,\), and there are 5 inputs"):
+    with pytest.raises(ParamError, match=r"target has the shape \(5,\) with 5 inputs, not \(3,\)"):
         odesim.train("power_law", settings={"lam": [1.0] * 5, "target": [1.0] * 3}, steps=1)

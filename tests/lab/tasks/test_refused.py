@@ -53,7 +53,7 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"depth": 12}, "the tree has 10240 leaves"),
     ],
     "in_context": [
-        ({"lam": [1.0, 2.0]}, r"lam has the shape \(2,\), and the inputs have D=4 dimensions"),
+        ({"lam": [1.0, 2.0]}, r"lam has the shape \(4,\) with D=4, not \(2,\)"),
         ({"k": np.ones((5, 3))}, r"k has the shape \(5, 4\) with H=5 and D=4, not \(5, 3\)"),
         ({"U": np.ones((5, 4, 4))}, "U: heads with weights=separate have v, k, q"),
     ],
@@ -67,15 +67,15 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"coordinates": "w", "cosine": -0.05}, whole("cosine must lie between -0.05 and 1 for 21 embeddings, not -0.05")),
     ],
     "joma_regression": [
-        ({"c": np.ones(2)}, r"c has the shape \(2,\), and there are M=10 inputs"),
+        ({"c": np.ones(2)}, r"c has the shape \(10,\) with M=10, not \(2,\)"),
     ],
     "modular": [
         ({"p": 22}, "p of modular is odd, not 22"),
         ({"share": 1e-4}, "0.0001 of 529 pairs is none"),
     ],
     "next_token": [
-        ({"y": [0.5, 0.5]}, r"y has the shape \(2,\), and there are K=3 words"),
-        ({"m": [1.0, 2.0]}, r"m has the shape \(2,\), and there are K=3 words"),
+        ({"y": [0.5, 0.5]}, r"y has the shape \(3,\) with K=3, not \(2,\)"),
+        ({"m": [1.0, 2.0]}, r"m has the shape \(3,\) with K=3, not \(2,\)"),
         ({"y": [0.5, 0.5, 0.5]}, "y has the sum 1.5: the label is some word, and its frequencies sum to 1"),
     ],
     "reversal": [
@@ -91,7 +91,7 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
     ],
     "simsiam": [
         ({"n2": 6}, "n2 is 6, and the inputs have n1=5 dimensions"),
-        ({"s": [1.0, 2.0]}, r"s has the shape \(2,\), and there are n2=3 modes"),
+        ({"s": [1.0, 2.0]}, r"s has the shape \(3,\) with n2=3, not \(2,\)"),
         ({"p": [1.0, 2.0, 3.0], "predictor": "set"}, "p is of a predictor at the start, and predictor=set takes it from W"),
     ],
     "topics": [
