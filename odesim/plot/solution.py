@@ -1,4 +1,4 @@
-"""The picture of a Solution: states and observables in panels, and events as marks: on their curve, else as ticks at the foot."""
+"""The picture of a Solution: states and observables in panels, and events as marks on their curves, else as lines across, many as ticks."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -295,9 +295,10 @@ def draw_events(
 ) -> tuple[list[Line2D], list[str]]:
     """Draws events {name: Events}, none of them empty, in panels over time; returns their handles for a legend, and notes.
 
-    A mark stands on the curves of the components that the event reads, or sets. One without an index also stands on the curve of every
-    number. Where no such curve is drawn, or more than MAX_MARKS marks would stand in a panel, they are ticks: in the raster of the event,
-    or at the foot. An event without a curve in any panel has ticks in all. Events beyond LEGEND have one look and one entry.
+    An event has one kind of mark in the whole picture. Marks stand on the curves of the components that it reads, or sets; of one without
+    an index also on the curve of every number. Where a panel of its curves has none for it, or more than MAX_MARKS, or no panel has such a
+    curve, up to MAX_MARKS times are lines across the panels, behind the curves, and more are ticks in its raster, or at the foot; an event
+    with an index that has curves keeps to their panels. Events beyond LEGEND have one look and one entry.
     """
     handles, notes = [], list[str]()
     rows: dict[Axes, list[set[int]]] = {ax: [] for ax, _ in panels}
@@ -312,29 +313,34 @@ def draw_events(
         style: dict[str, Any] = {"color": color, "marker": marker, "mfc": "white", "mew": 0.7, "ms": SIZE if named else SIZE / 2, "ls": ""}
         caption = caption if named else f"{rest} more events"
         style["label"] = f"_{caption}"  # the entry of the legend is one for all
-        on_curves = False
-        belongs = any(name in q.marks for _, q in panels)
         raster = [(ax, q) for ax, q in panels if q.kind == "raster" and q.name == name]
-        for ax, quantity in raster or panels:
-            chosen, components, few = marked_in(quantity, name, occurrences)
-            if quantity.kind == "raster" and not raster:
-                continue
-            if components is None and occurrences.indices is not None and belongs:
-                continue
+        curves = [(ax, q) for ax, q in raster or panels if raster or q.kind != "raster"]
+        belongs = [(ax, q) for ax, q in curves if name in q.marks]
+        curves = belongs if belongs and occurrences.indices is not None else curves
+        on_curves = [(ax, q) for ax, q in curves if stands_on_curves(q, name, occurrences, time_axis)]
+        on_curves = [] if any(pair not in on_curves for pair in belongs) else on_curves
+        for ax, quantity in on_curves or curves:
+            chosen, components, _ = marked_in(quantity, name, occurrences)
             marked = occurrences[chosen]
             if raster and components is not None:
                 positions = time_axis.positions(marked.t)
                 draw_raster(ax, quantity, positions, components[len(components) - len(positions) :], style)
-            elif few and components is not None and (quantity.between or is_near(marked.t, time_axis)):
+            elif on_curves and components is not None:
                 draw_marks(ax, quantity, marked, components, time_axis, style)
-                on_curves = True
             else:
-                notes += draw_ticks(ax, occurrences[np.unique(chosen)], time_axis, style, rows[ax])
+                few = named and len(occurrences) <= MAX_MARKS
+                notes += draw_ticks(ax, occurrences[np.unique(chosen)], time_axis, style, rows[ax], across=few)
         if not on_curves:
             style |= {"marker": "|", "mfc": color, "ms": 2 * SIZE}
         if named or number + 1 == len(events):
             handles.append(Line2D([], [], **style | {"label": caption}))
     return handles, notes
+
+
+def stands_on_curves(quantity: Quantity, name: str, events: Events, time_axis: TimeAxis) -> bool:
+    """Whether the marks of an event in the panel of a quantity are few and have known heights on its curves."""
+    chosen, _, few = marked_in(quantity, name, events)
+    return few and (quantity.between is not None or is_near(events.t[chosen], time_axis))
 
 
 def marked_in(quantity: Quantity, name: str, events: Events) -> tuple[Array, Array | None, bool]:
@@ -356,8 +362,12 @@ def mark_count(quantity: Quantity, t: Array, components: Array) -> int:
     )
 
 
-def draw_ticks(axes: Axes, events: Events, time_axis: TimeAxis, style: Mapping[str, Any], rows: list[set[int]]) -> list[str]:
+def draw_ticks(
+    axes: Axes, events: Events, time_axis: TimeAxis, style: Mapping[str, Any], rows: list[set[int]], *, across: bool
+) -> list[str]:  # fmt: skip
     """Draws a tick at the foot for each event; where many would touch, one for each of BINS parts, the higher the more.
+
+    across: instead a line as high as the panel, or lower by a tick, and before it, where it would hide another.
 
     rows: parts where other events have ticks of the first height, the second and so on; these have the first at which they touch none, so
     that all are seen. Returns notes.
@@ -374,7 +384,7 @@ def draw_ticks(axes: Axes, events: Events, time_axis: TimeAxis, style: Mapping[s
     shades, width = style["color"], 0.5
     if len(positions) <= MAX_MARKS:  # they may touch, and stand where they are
         faint = np.zeros(len(events), bool) if events.below is None else events.below
-        shades = [to_rgba(style["color"], FAINT if one else 1.0) for one in faint[len(faint) - len(positions) :]]
+        shades = [to_rgba(style["color"], FAINT if one else 0.6 if across else 1.0) for one in faint[len(faint) - len(positions) :]]
         counts, width = np.ones(len(positions), int), 1.0
     elif counts.max() > 1:
         middle = low + (parts + 0.5) / BINS * (high - low)
@@ -382,7 +392,10 @@ def draw_ticks(axes: Axes, events: Events, time_axis: TimeAxis, style: Mapping[s
     most = int(counts.max(initial=1))
     heights = 0.8 * ROW_OF_TICKS * (0.4 + 0.6 * counts / most)  # one alone is seen too
     heights += row * ROW_OF_TICKS  # all begin at the foot, the higher behind: a tick above it would read as a value
-    look: Any = {"color": shades, "lw": width, "label": style["label"], "zorder": 2 - row / 100}
+    if across:
+        heights, width = np.full(len(positions), max(1 - row * ROW_OF_TICKS, ROW_OF_TICKS)), 0.5
+    order = 1.5 + row / 100 if across else 2 - row / 100  # lines are behind curves
+    look: Any = {"color": shades, "lw": width, "label": style["label"], "zorder": order}
     axes.vlines(positions, 0, heights, transform=axes.get_xaxis_transform(), **look)
     return ["a tick at the foot is higher where it stands for more events"] * (most > 1)
 

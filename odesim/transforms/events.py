@@ -231,9 +231,9 @@ def jumping_names(system: System) -> dict[str, dict[str, str]]:
 def watched_names(system: System) -> dict[str, dict[str, str]]:
     """{event: {state or observable that its function reads: its components, as components_named has them}}.
 
-    Of an observable, it reads this one alone, and parameters.
+    Of an observable, it is a function of this one alone, and parameters.
     """
-    watched, shapes = {}, system.shapes
+    watched, shapes, states = {}, system.shapes, {*system.states, time.name}
     for event in system.events:
         if not isinstance(event, Guard):
             event_indices = free_in_order(event.expr, system.axes)
@@ -242,6 +242,13 @@ def watched_names(system: System) -> dict[str, dict[str, str]]:
             names = {base_name(key): "component" for key in keys if event_indices and key_indices(key) == event_indices}
             names = components_named(keys, event_indices) | names
             names |= {name: "component" for name, _ in watched_observables(system, event)}
+            names |= {  # an even function may have -e, which sympy prefers: cos(x - y) is cos(y - x)
+                name: "component"
+                for name, e in system.observables.items()
+                if isinstance(e, Expr)
+                and reads_any(e, states)
+                and not reads_any(event.expr.xreplace(dict.fromkeys((e, -e), sp.Dummy())), states)
+            }
             watched[event.name] = names
     return {name: names for name, names in watched.items() if names}
 

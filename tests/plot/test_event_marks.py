@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from matplotlib.collections import LineCollection
 from matplotlib.text import Text
-from sympy import Mod, Sum, symbols
+from sympy import Mod, Sum, cos, symbols
 
 from odesim.api.integrate import integrate
 from odesim.plot.choice import Choice
@@ -21,7 +21,7 @@ READS_Z = {"watched": {"e": {"z": "component"}}}
 
 
 def marks(axes: Any, kind: str) -> list[tuple[float, float]]:
-    """Points (x, y) of the marks of events on a `curve`, or (x, height in heights of the panel) of ticks that begin at the `axis`."""
+    """Points (x, y) of the marks of events on a `curve`, or (x, height in heights of the panel) of ticks and lines from the `axis`."""
     if kind == "curve":
         lines = [line for line in axes.lines if line.get_linestyle() == "None" and line.get_transform() == axes.transData]
         return [(float(np.asarray(line.get_xdata())[0]), float(np.asarray(line.get_ydata())[0])) for line in lines]
@@ -31,10 +31,10 @@ def marks(axes: Any, kind: str) -> list[tuple[float, float]]:
 
 
 def test_events_are_marked() -> None:
-    """A mark lies on the component that has the event, or on every number; else it is a tick at the axis; never is not named."""
+    """A mark lies on the component that has the event, or on every number, and then nowhere else; never is not named."""
     figure = figure_of_solution(CASES["events"])
     number, v = figure.axes
-    assert [x for x, _ in marks(v, "axis")] == [9.5] and marks(number, "axis") == []
+    assert marks(v, "axis") == marks(number, "axis") == []
     assert marks(number, "curve") == [(9.5, pytest.approx(np.interp(9.5, T, grow()), rel=1e-12))]  # rounding
     values = grow(3)
     assert marks(v, "curve") == [(4 * T[1], pytest.approx(values[4, i], rel=1e-12)) for i in range(3)]  # a saved time: rounding
@@ -42,14 +42,14 @@ def test_events_are_marked() -> None:
 
 
 def test_events_keep_to_their_components() -> None:
-    """A mark goes to the components that its event reads and sets; to every time axis where none of them is drawn."""
+    """A mark goes to the components that its event reads and sets; where none of them is drawn, lines go across every panel."""
     y, both = {"a": grow(3), "b": grow(3)}, [{"t": 3.0, "index": None}]
     one = [{"t": 3.0, "index": (1,)}]
     for events, attrs, marked, below in (
         (one, {"watched": {"e": {"b": "component"}}}, [0, 1], [0, 0]),
         (one, {"watched": {"e": {"b": "component"}}, "jumps": {"e": {"a": "component", "b": "all"}}}, [1, 3], [0, 0]),
         (one, {}, [0, 0], [1, 1]),
-        (both, {"watched": {"e": {"a": "0 2"}}}, [2, 0], [0, 1]),
+        (both, {"watched": {"e": {"a": "0 2"}}}, [2, 0], [0, 0]),
         (both, {"watched": {"e": {"a": "1"}}, "jumps": {"e": {"b": "all"}}}, [1, 3], [0, 0]),
         (both, {}, [0, 0], [1, 1]),
     ):
@@ -58,7 +58,9 @@ def test_events_keep_to_their_components() -> None:
         heights = [len(marks(axes, "curve")) for axes in figure.axes]
         jumping = ["jumps" in attrs and name in attrs["jumps"]["e"] for name in y]
         assert [n // (1 + jump) for n, jump in zip(heights, jumping, strict=True)] == marked  # both sides of a jump
-        assert [len(marks(axes, "axis")) for axes in figure.axes] == below and max(sides.values()) <= 1
+        assert [[high for _, high in marks(axes, "axis")] for axes in figure.axes] == [[1.0] * n for n in below] and max(
+            sides.values()
+        ) <= 1
 
 
 def test_events_name_their_components() -> None:
@@ -71,6 +73,7 @@ def test_events_name_their_components() -> None:
         Event("first", V[0] + V[2] - x, resets={c[1]: 0}),
         Event("mean", over(Sum, V[j], (j, N)) / N - 1, resets={x: 0}),
         Event("sharp", x**2 + 1 - 3),
+        Event("turned", cos(x - c[0])),
     )
     system = System(
         name="notes.events",
@@ -80,7 +83,7 @@ def test_events_name_their_components() -> None:
         params=(),
         initial={V[i]: 0, c[i]: 0, x: 0},
         sizes={N: 3},
-        observables={"square": x**2 + 1},
+        observables={"square": x**2 + 1, "angle": x - c[0], "back": c[0] - x},
         events=events,
     )
     assert watched_names(system) == {
@@ -88,11 +91,12 @@ def test_events_name_their_components() -> None:
         "first": {"V": "0 2", "x": "component"},
         "mean": {"V": "all"},
         "sharp": {"x": "component", "square": "component"},
+        "turned": {"c": "0", "x": "component", "angle": "component", "back": "component"},
     }
     assert jumping_names(system) == {
-        "spike": {"V": "all", "c": "component"},
-        "first": {"c": "1"},
-        "mean": {"x": "component", "square": "all"},
+        "spike": {"V": "all", "c": "component"} | dict.fromkeys(("angle", "back"), "all"),
+        "first": {"c": "1"} | dict.fromkeys(("angle", "back"), "all"),
+        "mean": {"x": "component"} | dict.fromkeys(("square", "angle", "back"), "all"),
     }
     assert {("square", 3), ("V", 1), ("V", 0), ("x", 0)} <= set(levels(system))
 
@@ -208,26 +212,26 @@ def test_levels_are_thin_lines() -> None:
 
 @pytest.mark.parametrize("gap", [0.0, 0.01, 0.1, 2.0])  # of a time axis 20 long, 30 mm wide
 def test_marks_do_not_hide_each_other(gap: float) -> None:
-    """A tick is higher than one of another event that is closer than its width, and stands behind it."""
+    """A line is lower than one of another event that is closer than its width, and stands before it."""
     events = {name: [{"t": 9.0 + k * gap, "index": None}] for k, name in enumerate(("first", "second"))}
     axes = figure_of_solution(solution({"x": grow(4)}, events=events)).axes[0]
-    (_, low), (_, high) = marks(axes, "axis")
+    (_, high), (_, low) = marks(axes, "axis")
     first, second = axes.collections
-    assert (high - low >= ROW_OF_TICKS / 2 and second.get_zorder() < first.get_zorder()) if gap < 1 else high == low
+    assert (high - low >= ROW_OF_TICKS / 2 and second.get_zorder() > first.get_zorder()) if gap < 1 else high == low
 
 
 @pytest.mark.parametrize("n", [1, 3])
 def test_marks_of_a_panel_are_counted(n: int) -> None:
-    """Five resets of one component have ten marks, of three 30: these are ticks, one a reset; in the panel of a number they are marks."""
+    """Five resets of one component have ten marks, of three 30: lines across every panel, one a reset, as an event has one look."""
     times = T[6:36:6].tolist()
     events = {"e": [{"t": t, "index": None} for t in times]}
     case = solution({"v": grow(n)}, observables={"loss": grow()}, events=events, attrs={"jumps": {"e": {"v": "all"}}})
     loss, v = figure_of_solution(case).axes
-    assert [x for x, _ in marks(loss, "curve")] == times and not marks(loss, "axis")
     if n == 1:
+        assert [x for x, _ in marks(loss, "curve")] == times and not marks(loss, "axis")
         assert [x for x, _ in marks(v, "curve")] == np.repeat(times, 2).tolist()
     else:
-        assert [x for x, _ in marks(v, "axis")] == times and not marks(v, "curve")
+        assert all([x for x, _ in marks(ax, "axis")] == times and not marks(ax, "curve") for ax in (loss, v))
 
 
 def test_few_of_many_events_are_marks() -> None:
