@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array, Layout
-from odesim.base.backends import SERIES
 from odesim.base.errors import ParamError, no_such
 from odesim.base.options import MAX_EVENTS, RunOptions
 from odesim.stepper.codes import STATUSES, UNDONE, Status
@@ -287,7 +286,7 @@ def check_observe(system: System, observe: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-METHOD_NAMES = (*METHODS, *ROSENBROCK, *STABILISED, MAP.name, *SCHEMES, *SERIES)
+METHOD_NAMES = (*METHODS, *ROSENBROCK, *STABILISED, MAP.name, *SCHEMES)
 
 # the meaning of each status, and what to do about it
 _MEANINGS = {
