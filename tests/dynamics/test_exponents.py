@@ -98,7 +98,7 @@ def test_a_direction_that_an_update_loses(updates):
     lost = Map("test.lost", SOURCE, {}, updates, (), {x: 0.3, y: 0.1})
     found = odesim.lyapunov(lost, steps=4000)
     assert found["value"].values == pytest.approx([np.log(2), -np.inf], abs=0.02)
-    assert float(found["dimension"]) == 1.0 and np.isfinite(found.odesim.plot().axes[0].get_ylim()).all()
+    assert float(found["dimension"]) == 1.0 and np.isfinite(np.ravel(found.odesim.plot())[0].get_ylim()).all()
 
 
 @pytest.mark.parametrize(
