@@ -231,9 +231,10 @@ class Formulas:
 class WrittenRight:
     """A right-hand side of which a compiled run has a copy of its own. params: the text of where it finds each parameter.
 
-    text: of right(t, y0, ..., p0, ...), with what it imports and its options.
+    text: of right(t, y0, ..., p0, ...), with what it imports and its options. strict: those of strict mode.
     """
 
     formulas: Formulas
     params: tuple[str, ...]
     text: str
+    strict: bool = False

@@ -374,7 +374,7 @@ class BoundNumba:
                 for i in range(np.size(self.params[name]) if name in formulas.values else 0):
                     params[formulas.values[name] + i] = f"doubles(ints(at[TABLE])[{k}])[{i + j}]"
         text = written_module(formulas, c.strict)
-        return WrittenRight(formulas, tuple(params), text) if formulas.weight <= FEW_OPERATIONS else None
+        return WrittenRight(formulas, tuple(params), text, c.strict) if formulas.weight <= FEW_OPERATIONS else None
 
     @property
     def scales(self) -> bool:
