@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 
 from odesim.base.errors import CodegenError
-from odesim.ir.scalars import CodeBuilder, Formulas, Operand, Operation, is_number, renamed, weight_of
+from odesim.ir.scalars import COMPARISONS, CodeBuilder, Formulas, Operand, Operation, is_number, renamed, weight_of, words_of
 from odesim.ir.slopes import RULES
 
 ZERO, ONE = "0.0", "1.0"
@@ -74,7 +74,8 @@ class Expansion:
 
     def _fixed(self, operation: Operation) -> Series:
         """What has no bearing on the value, as the shift of exponentials, stays as it is at the beginning."""
-        return Series(lambda n: renamed(operation, {name: self.at(a, 0) for name, a in self.names.items()}), constant=True)
+        read = {name: self.names[name] for name in words_of(operation) if name in self.names}
+        return Series(lambda n: renamed(operation, {name: self.at(a, 0) for name, a in read.items()}), constant=True)
 
     def series(self, operand: Operand, names: Mapping[str, Series]) -> Series:
         """The series of an expression; each different operation has one."""
@@ -118,7 +119,7 @@ class Expansion:
                 return self.make("exp", self.make("*", e, self.make("log", x)))
             case _, (x,) if function in RULES and function not in KINKED:
                 return self._function(function, x)
-        raise CodegenError(f"{function} has no Taylor series")
+        raise CodegenError(f"{'a condition' if function in (*COMPARISONS, 'if', 'and', 'or') else function} has no Taylor series")
 
     def _sum(self, sign: str, a: Sequence[str]) -> Operand:
         if len(a) == 1:
@@ -242,5 +243,8 @@ def taylor_coefficients(formulas: Formulas, order: int) -> Formulas:
     Raises CodegenError where f is not smooth, or the code is too long.
     """
     expansion = Expansion(formulas)
+    for n in range(order):  # in the order of the code: a chain of a thousand sums is deeper than Python's stack
+        for name in formulas.code:
+            expansion.at(expansion.names[name], n)
     outputs = tuple(expansion.at(state, n) for n in range(2, order + 1) for state in expansion.states)
     return replace(formulas, code=expansion.builder.code, outputs=outputs)

@@ -25,7 +25,7 @@ from odesim.stepper.problem import Problem, Progress, Raw, check_options, save_g
 from odesim.stepper.readers import Switches
 from odesim.stepper.report import collect
 from odesim.stepper.table import COUNTS, NOISE, RUN, SEARCH, constants, new_table
-from odesim.stepper.taylor import Taylor, taylor_method, taylor_order
+from odesim.stepper.taylor import NO_SERIES, Taylor, taylor_method, taylor_order
 
 SIGNATURES = {
     "run": "int64(int64)",
@@ -43,7 +43,6 @@ would wait for it, for .6 ms of a run.
 """
 EARLY = 512
 """Trials after which it does so already, if its steps so far, and the coming one, say that it will need LONG: 1,000 orbits need 36,835."""
-NO_SERIES = "method 'taylor' is for smooth right-hand sides of at most 32 states and some 200 operations:"
 SLICE_SECONDS = 0.05
 MOST_SLICE = 2**40
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
@@ -207,7 +206,7 @@ class TaylorRun(ExplicitRun):
     def __init__(self, problem: Problem, save: Array | None = None, *, rtol: float = RunOptions.rtol, **options: Any) -> None:
         super().__init__(problem, taylor_method(taylor_order(rtol)), save, rtol=rtol, **options)
         if getattr(problem.rhs, "written", None) is None:
-            raise SolveError(f"{NO_SERIES} this one has more, or is not compiled in float64; choose vern9")
+            raise SolveError(f"{NO_SERIES}; this one is not: choose vern9")
 
     def advance(self, most: float = math.inf) -> bool:
         """As that of ExplicitRun. Raises SolveError where the right-hand side is not smooth."""
@@ -217,7 +216,7 @@ class TaylorRun(ExplicitRun):
             try:
                 self._long = self._for_long()
             except CodegenError as error:
-                raise SolveError(f"{NO_SERIES} {error}; choose vern9") from error
+                raise SolveError(f"{NO_SERIES}, and {error}; choose vern9") from error
             self._seconds += time.perf_counter() - begun
         return super().advance(most)
 

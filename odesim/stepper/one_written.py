@@ -11,7 +11,6 @@ step leaves its state and last stage there, and those of its stages that an inte
 from collections.abc import Sequence
 
 from odesim.ir.scalars import WrittenRight
-from odesim.ir.series import taylor_coefficients
 from odesim.stepper.lanes import Kinds, Written
 from odesim.stepper.one_system import METHOD, TABLES, Printer, explicit_driver, inner
 from odesim.stepper.readers import Switches, explicit_reader
@@ -88,9 +87,6 @@ class WrittenOut(Printer):
 
 def written_text(right: WrittenRight, method: Method, switches: Switches, by_state: bool) -> str:
     """The text of the driver and its right-hand side, which follows the text of what all drivers call."""
-    from odesim.targets.numba_module import written_module
-
-    driver, series = WrittenOut(right, method, switches, by_state).driver(), list[str]()
-    if isinstance(method, Taylor):
-        series = [written_module(taylor_coefficients(right.formulas, method.order), right.strict, "series")]
+    driver = WrittenOut(right, method, switches, by_state).driver()
+    series = [right.series(method.order)] if isinstance(method, Taylor) else []
     return "\n\n\n".join([right.text, *series, driver.text, 'run = njit("int64(int64)", **options)(run)\n'])

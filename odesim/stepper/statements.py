@@ -375,8 +375,8 @@ class Reader:
                 return [Right(self._row(target), self._fold.visit(time), self._fold.visit(state), left)]
             case ast.Assign(targets=[target], value=ast.Call(func=ast.Name(id=what), args=arguments)) if what in self.text.does:
                 results = target.elts if isinstance(target, ast.Tuple) else [target]
-                names = [row for t in results for row in self._rows(t)]
-                return [Do(names, what, [self._fold.visit(a) for a in arguments])]
+                rows = [row for t in results for row in self._rows(t)]
+                return [Do(rows, what, [self._fold.visit(a) for a in arguments])]
             case ast.Assign(targets=[ast.Subscript() as target], value=value):
                 return [Each(self._row(target), self._fold.visit(value))]
             case ast.Assign(targets=[ast.Name(id=row)], value=value) if row in self.text.rows:

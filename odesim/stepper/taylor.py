@@ -16,6 +16,7 @@ import numpy as np
 from odesim.stepper.tableau import Method, make_method
 
 LEAST, MOST = 4, 20
+NO_SERIES = "method 'taylor' is for smooth right-hand sides in float64 of at most 32 states and some 200 operations"
 
 
 @dataclass(frozen=True, eq=False)
