@@ -206,7 +206,7 @@ class TaylorRun(ExplicitRun):
     def __init__(self, problem: Problem, save: Array | None = None, *, rtol: float = RunOptions.rtol, **options: Any) -> None:
         super().__init__(problem, taylor_method(taylor_order(rtol)), save, rtol=rtol, **options)
         if getattr(problem.rhs, "written", None) is None:
-            raise SolveError(f"{NO_SERIES}; this one is not: choose vern9")
+            raise SolveError(f"{NO_SERIES}; this one has more, or another type, or scales its stages: choose vern9")
 
     def advance(self, most: float = math.inf) -> bool:
         """As that of ExplicitRun. Raises SolveError where the right-hand side is not smooth."""

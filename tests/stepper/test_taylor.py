@@ -97,7 +97,7 @@ def test_events_that_set_states():
     [
         ("margin.next_token", {}, "a condition has no Taylor series"),
         ("in_context.markov_bias", {}, "abs has no Taylor series"),
-        ("classics.deep_linear", {}, "200 operations; this one is not: choose vern9"),
+        ("classics.deep_linear", {}, "200 operations; this one has more"),
         ("joma.nonlinear", {"dtype": "float32"}, "in float64"),
         ("joma.nonlinear", {"backend": "numpy"}, "numba can do taylor"),
         ("noise.double_well", {}, "which taylor does not take"),
