@@ -120,7 +120,8 @@ def show_command(model: str, everything: bool, latex: bool, derived: bool, as_js
     Where that is more than a screen, the longest sections say how much they
     have left out. A model file is Python code, and odesim executes it.
     """
-    from odesim.display.document import derived_text, describe, latex_document
+    from odesim.display.document import latex_document
+    from odesim.display.text import derived_text, describe
     from odesim.inputs.registry import load_with_origin, summary
 
     if latex and as_json:

@@ -16,7 +16,8 @@ from odesim.base.errors import OdesimError, counted
 from odesim.display.line_breaks import LETTERS, break_formula, letters
 from odesim.display.page import formula_latex, page_of
 from odesim.explorer.controls import Controls, Explored
-from odesim.explorer.panels import ArrayPanel, PortraitPanel, SweepPanel, TimePanel, arrays_of, defaults_of, fields
+from odesim.explorer.numbers import defaults_of, fields
+from odesim.explorer.panels import ArrayPanel, PortraitPanel, SweepPanel, TimePanel, arrays_of
 from odesim.explorer.views import LEVELS, Plane, Portrait, Sweep, claims_about, claims_text, component_names, numbers_named, sweep_of
 from odesim.inputs.bind import Numbers
 from odesim.inputs.registry import summary

@@ -57,7 +57,9 @@ LARGEST = 5000  # number of ticks, more of which are pixels in a file of curves
 SIZE = 3.0  # points: a mark
 LEGEND = 12  # entries of events, of which more would fill the page
 COLORS = (INK, CATEGORIES[1], CATEGORIES[2], CATEGORIES[3], CATEGORIES[5])
-EARLY, MOST, LITTLE = 0.03, 0.5, 0.2  # of the span; and of the way of a quantity
+EARLY, MOST, LITTLE = 0.03, 0.5, 0.2
+"""Of the span; and of the way of a quantity. An exponential that makes half its way in .03 has 99 % of it in a fifth of a linear axis. Four
+of 121 shipped models are drawn so; with .1 of the span an exponential over seven of its times, which a linear axis shows, would be."""
 FAINT = 0.35  # opacity of a mark of an event that states below atol decide
 
 

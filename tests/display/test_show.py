@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from odesim.display.document import derived_text, describe, html_page, latex_document
+from odesim.display.document import html_page, latex_document
 from odesim.display.formulas import Formulas, definitions_text, equations_text, latex, readable, text_of
 from odesim.display.naming import BINDING, Display, Entropy, LogSumExp, SoftmaxAt
 from odesim.display.page import page_of
+from odesim.display.text import derived_text, describe
 from odesim.symbolic import (
     Event,
     IndexedBase,

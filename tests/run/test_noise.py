@@ -10,7 +10,7 @@ from sympy import Interval, Sum, Symbol, cos, oo, sin, symbols, tanh
 import odesim
 from odesim.base.errors import OdesimError, SpecError
 from odesim.base.options import RunOptions
-from odesim.display.document import describe
+from odesim.display.text import describe
 from odesim.run.noise import options_of_noise
 from odesim.symbolic import IndexedBase, Param, Source, System, gradient_flow, index, over, sgd_noise, sizes
 from odesim.symbolic import time as t

@@ -19,7 +19,8 @@ from sympy import Abs, Interval, Piecewise, Sum, Symbol, oo
 
 import odesim
 from odesim.base.errors import ParamError, SpecError
-from odesim.display.document import describe, latex_document
+from odesim.display.document import latex_document
+from odesim.display.text import describe
 from odesim.inputs.grammar import parse_value
 from odesim.symbolic import Constraint, Event, IndexedBase, Param, Source, System, index, named, over, sizes, table
 from odesim.symbolic import time as t
