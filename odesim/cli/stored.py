@@ -20,7 +20,7 @@ from odesim.cli.tables import Counter, Progress, echo, table
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from odesim.api.rerun import Rerun
+    from odesim.api.differences import Rerun
     from odesim.plot.choice import Choice
 
 KEYS = ("same", "different", "first", "largest", "other", "message")

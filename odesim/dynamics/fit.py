@@ -23,7 +23,8 @@ from odesim.base.errors import FitWarning, OdesimError, ParamError, counted, val
 from odesim.base.options import RunOptions, Values
 from odesim.dynamics.adjoint import Adjoint, adjoint_obstacle
 from odesim.dynamics.field import check_defaults, check_noiseless
-from odesim.dynamics.residuals import Free, Residuals, make_lanes, predictions
+from odesim.dynamics.residuals import Free, Residuals, predictions
+from odesim.dynamics.together import make_lanes
 from odesim.inputs.arguments import check_arguments, to_names
 from odesim.inputs.bind import bind
 from odesim.inputs.registry import load_model

@@ -23,7 +23,7 @@ from odesim.lab.options import TaskName, claims_names, options, read_rates, read
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from odesim.api.rerun import Rerun
+    from odesim.api.differences import Rerun
     from odesim.base.arrays import Array
     from odesim.lab.training.loop import Trajectory
 
@@ -140,7 +140,7 @@ def optimizer_line(spec: Mapping[str, Any]) -> str:
 
 def resume_stored(run: Path, threads: int | None, as_json: bool, quiet: bool) -> int:
     """Trains the stored training to its last step; returns the exit code."""
-    from odesim.lab.train import resume_training
+    from odesim.lab.resume import resume_training
 
     with TrainingProgress(run.name, False if quiet else None) as progress:
         trajectory = resume_training(run, threads=threads, progress=progress.show)
@@ -149,7 +149,7 @@ def resume_stored(run: Path, threads: int | None, as_json: bool, quiet: bool) ->
 
 def rerun_stored(run: Path, threads: int | None, watched: bool | None) -> "Rerun":
     """The stored training, trained again and compared."""
-    from odesim.lab.train import rerun_training
+    from odesim.lab.resume import rerun_training
 
     with TrainingProgress(run.name, watched) as iterations:
         return rerun_training(run, threads=threads, progress=iterations.show)
@@ -326,7 +326,8 @@ def verify_command(name: str | None, slow: bool, listed: bool, page: bool, schem
     if a check gives another one, the exit code is 3. So it is after Ctrl-C, which keeps the claims before it.
     """
     from odesim.lab.claims import choose_claims, verify
-    from odesim.lab.output import SCHEMA, claims_json, claims_page, claims_text, list_text
+    from odesim.lab.claims_json import SCHEMA, claims_json
+    from odesim.lab.output import claims_page, claims_text, list_text
 
     if sum((listed, page, schema, as_json)) > 1:
         raise ParamError("--list, --page, --schema and --json exclude each other")

@@ -1,7 +1,5 @@
 """Output of `odesim train`, `compare` and `verify`: text in 80 columns, JSON of trainings, and claims as a page of Markdown."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter
@@ -17,7 +15,6 @@ import numpy as np
 from odesim.base.arrays import Array
 from odesim.base.errors import counted
 from odesim.cli.tables import GLUE, number_text, shape_text, table, thousands, wrap_paragraph
-from odesim.lab.claims import ClaimResult, Measurement, Verification
 from odesim.lab.compare.comparison import Comparison
 from odesim.lab.compare.pairs import pairs_of
 from odesim.lab.training.loop import Trajectory
@@ -140,7 +137,7 @@ def comparison_json(comparison: Comparison) -> str:
 # Output of `odesim verify`: the claims as text in 80 columns, as JSON, and as a page of Markdown.
 
 
-def claims_text(checked: Verification) -> str:
+def claims_text(checked: "Verification") -> str:
     """All claims by paper, each statement with its verdict and measurements, and a last line that counts them."""
     parts = []
     for paper, results in groupby(checked.results, key=lambda result: result.claim.source.key):
@@ -148,7 +145,7 @@ def claims_text(checked: Verification) -> str:
     return "\n\n".join([*parts, claims_summary(checked.results, checked.unchecked)])
 
 
-def claim_text(result: ClaimResult) -> str:
+def claim_text(result: "ClaimResult") -> str:
     """A claim: its place in the paper, what is run, and its statements."""
     claim = result.claim
     lines = [f"{claim.name}: {claim.source.where}", wrap_paragraph(f"run: {claim.run}", "  ")]
@@ -158,12 +155,12 @@ def claim_text(result: ClaimResult) -> str:
     return "\n".join(lines)
 
 
-def list_text(claims: Iterable[Claim]) -> str:
+def list_text(claims: Iterable["Claim"]) -> str:
     """The claims with their places and statements, none checked."""
     return "\n".join(f"{c.name}: {c.source.where}{' (slow)' * c.slow}\n{wrap_paragraph(c.printed.text, '  ')}" for c in claims)
 
 
-def finding_text(finding: Finding) -> str:
+def finding_text(finding: "Finding") -> str:
     """The verdict of a statement and its measurements."""
     verdict = str(finding.verdict)
     if finding.verdict == "holds only when":
@@ -197,7 +194,7 @@ def building_on(names: Iterable[str]) -> list[str]:
 OUTCOMES = ("hold as printed", "only under a condition", "only corrected", "fail", "with an error")
 
 
-def claims_summary(results: Sequence[ClaimResult], unchecked: Sequence[str] = ()) -> str:
+def claims_summary(results: Sequence["ClaimResult"], unchecked: Sequence[str] = ()) -> str:
     """Claims by outcome, whether all verdicts are as recorded, what builds on those that are not, and how many are not checked."""
     counts = Counter(outcome(result) for result in results)
     parts = ", ".join(f"{counts[name]} {name}" for name in OUTCOMES if counts[name])
@@ -209,7 +206,7 @@ def claims_summary(results: Sequence[ClaimResult], unchecked: Sequence[str] = ()
     return wrap_paragraph(f"{counted(len(results), 'claim')}: {parts}; {end}")
 
 
-def outcome(result: ClaimResult) -> str:
+def outcome(result: "ClaimResult") -> str:
     """One of OUTCOMES."""
     verdicts = [str(finding.verdict) for finding in result.findings.values()]
     if "error" in verdicts:
@@ -219,7 +216,7 @@ def outcome(result: ClaimResult) -> str:
     return OUTCOMES[0] if verdicts[0] == "holds" else OUTCOMES[1]
 
 
-def claims_page(claims: Iterable[Claim]) -> str:
+def claims_page(claims: Iterable["Claim"]) -> str:
     """docs/claims.md: all claims with their recorded verdicts, a table for each paper."""
     about = (
         "Statements of the papers, each checked by `odesim verify NAME`. A claim has the address `claims.html#NAME`, and names those that "
@@ -233,7 +230,7 @@ def claims_page(claims: Iterable[Claim]) -> str:
     return "\n".join(lines)
 
 
-def claim_table(claims: Iterable[Claim], home: str = "") -> list[str]:
+def claim_table(claims: Iterable["Claim"], home: str = "") -> list[str]:
     """The lines of a table of Markdown: each claim with its place in the paper, its statement and verdict, then the corrected statement.
 
     home: the address of the page that has all claims, seen from this one; empty on that page itself.
@@ -247,110 +244,3 @@ def claim_table(claims: Iterable[Claim], home: str = "") -> list[str]:
             verdict = f"{statement.verdict} {statement.when}" if statement.when else str(statement.verdict)
             lines.append("| " + " | ".join(re.sub(r"[|*]", r"\\\g<0>", cell) for cell in (first, statement.text, verdict)) + " |")
     return lines
-
-
-# The JSON of `odesim verify`, and its schema (JSON Schema 2020-12) for those who read it with other programs.
-
-FORM, VERSION = "odesim.claims", 1
-"""What a document says of itself. VERSION changes where a reader of the last one would go wrong; more keys are no change."""
-
-VERDICTS = ["holds", "holds only when", "fails"]
-
-
-def text(doc: str) -> dict[str, Any]:
-    """A string."""
-    return {"type": "string", "description": doc}
-
-
-def array(items: Any, doc: str) -> dict[str, Any]:
-    """A list."""
-    return {"type": "array", "items": items, "description": doc}
-
-
-def fields(doc: str, /, **properties: Any) -> dict[str, Any]:
-    """An object that has all these keys, and may have others."""
-    return {"type": "object", "description": doc, "properties": properties, "required": list(properties)}
-
-
-NUMBER = {"type": ["number", "null"], "description": "null for a number that is not finite"}
-MEASUREMENT = fields(
-    "One number that the statement predicts, and what a run gives.",
-    name=text("What is measured, in words."),
-    relation={"enum": ["=", "<=", ">="], "description": "How measured stands to expected, up to tolerance."},
-    measured=NUMBER,
-    expected=NUMBER,
-    tolerance=NUMBER,
-    holds={"type": "boolean", "description": "Whether the relation is satisfied; false where measured is null."},
-)
-STATEMENT = fields(
-    "A statement with its verdict.",
-    text=text("The statement in one line."),
-    when=text("The condition under which it holds; empty if there is none."),
-    verdict={"enum": [*VERDICTS, "error"], "description": "What was found now."},
-    recorded={"enum": VERDICTS, "description": "What odesim has recorded, and its documentation shows."},
-    tolerance=text("How the tolerances of the measurements follow."),
-    error=text("The exception of a check that raised one; else empty."),
-    measurements=array(MEASUREMENT, "Under the condition."),
-    outside=array(MEASUREMENT, "In a case without the condition, where one of them must fail; empty without a condition."),
-)
-CLAIM = fields(
-    "A statement of a paper, as printed and, where that fails, as corrected.",
-    name=text("<family>.<name>, which does not change: the claim's address is claims.html#<name> in the documentation."),
-    paper=text("Its key in models/references.bib."),
-    place=text("Where in the paper."),
-    run=text("What is run, in one line."),
-    models=array({"type": "string"}, "The models that are run."),
-    depends=array({"type": "string"}, "Names of claims that this one builds on: where one of them changes its verdict, look at this one."),
-    slow={"type": "boolean", "description": "Whether its check takes minutes."},
-    seconds={"type": "number", "description": "What the check took."},
-    as_recorded={"type": "boolean", "description": "Whether all its verdicts are the recorded ones."},
-    statements={
-        "type": "object",
-        "description": "The statement as printed, and the corrected one if there is one.",
-        "properties": {"printed": STATEMENT, "corrected": STATEMENT},
-        "required": ["printed"],
-        "additionalProperties": False,
-    },
-)
-SCHEMA: dict[str, Any] = {
-    "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "title": "Claims that odesim has checked",
-    **fields(
-        "What `odesim verify --json` prints.",
-        format={"const": FORM},
-        version={"const": VERSION},
-        as_recorded={"type": "boolean", "description": "Whether all claims are checked and all verdicts are the recorded ones."},
-        claims=array(CLAIM, "Sorted by paper."),
-        unchecked=array({"type": "string"}, "Names of claims that an interrupt left out."),
-    ),
-}
-
-
-def claims_json(checked: Verification) -> str:
-    """Output of `odesim verify --json` on one line of ASCII; numbers that are not finite are null."""
-    rows = [claim_object(result) for result in checked.results]
-    about = {"format": FORM, "version": VERSION, "as_recorded": checked.as_recorded, "unchecked": checked.unchecked}
-    return json.dumps({**about, "claims": rows}, allow_nan=False)
-
-
-def claim_object(result: ClaimResult) -> dict[str, Any]:
-    """A claim with its findings as data: of each statement the verdict and its measurements."""
-    from odesim.plot.figures import as_json
-
-    def measured(all_of_them: Iterable[Measurement]) -> list[dict[str, Any]]:
-        numbers = ("measured", "expected", "tolerance")
-        return [
-            {**{key: getattr(m, key) for key in ("name", "relation", "holds")}, **{key: as_json(getattr(m, key)) for key in numbers}}
-            for m in all_of_them
-        ]
-
-    claim, statements = result.claim, {}
-    for kind, finding in result.findings.items():
-        statement = finding.statement
-        words = {"text": statement.text, "when": statement.when, "verdict": str(finding.verdict), "recorded": str(statement.verdict)}
-        words |= {"tolerance": statement.tolerance, "error": finding.error}
-        statements[kind] = {**words, "measurements": measured(finding.measurements), "outside": measured(finding.outside)}
-    about = {"name": claim.name, "paper": claim.source.key, "place": claim.source.where, "run": claim.run, "models": list(claim.models)}
-    about["depends"] = list(claim.depends)
-    outcome = {"slow": claim.slow, "seconds": result.seconds, "as_recorded": result.as_recorded}
-    return {**about, **outcome, "statements": statements}

@@ -1,203 +1,26 @@
 """One run of a Rosenbrock method: what its driver's arrays hold beside those of an explicit one."""
 
-import ctypes
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, suppress
-from functools import cache, cached_property
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.base.device import few_blas_threads, gemm_address
+from odesim.base.device import few_blas_threads
 from odesim.base.errors import SolveError
 from odesim.base.options import RunOptions
 from odesim.ir.invariants import LinearInvariant, exact_sums
-from odesim.ir.linear_systems import Jacobian, Krylov, Solver, UnsolvableError
-from odesim.stepper import control, front_solver
+from odesim.stepper import control
 from odesim.stepper.memory import RunState
 from odesim.stepper.one_system import implicit_driver
-from odesim.stepper.problem import ByProducts, CompiledSlopes, Derivatives, Problem, StiffRun
+from odesim.stepper.problem import Derivatives, Problem, StiffRun
 from odesim.stepper.readers import CHECKED
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
-from odesim.stepper.table import FRONTAL, constants, new_table
+from odesim.stepper.stiff_systems import ArraySystems, FrontSystems, ProductSystems
 from odesim.stepper.tableau import Rosenbrock
 from odesim.stepper.wide_run import WideRun, WideState
-
-# The linear systems of a stiff run, as functions that its driver calls by address: of Python around LAPACK, or compiled elimination.
-
-BLAS_FRONT = 100
-"""Unknowns of a front from which BLAS multiplies."""
-_I, _F = ctypes.c_int64, ctypes.c_double
-TYPES: dict[str, Any] = {
-    "LINEAR": ctypes.CFUNCTYPE(None, _I, _F, _I, _I), "ALONG": ctypes.CFUNCTYPE(None, _I, _I, _I, _I),
-    "ELIMINATE": ctypes.CFUNCTYPE(None, _I, _I, _F, _I), "DRIFT": ctypes.CFUNCTYPE(None, _I, _I, _F, _I),
-    "SOLVE": ctypes.CFUNCTYPE(None, _I, _I, _F, _I, _I),
-}  # fmt: skip
-
-
-class Linearization:
-    """The Jacobian J and df/dt at a point (t, y), computed when first asked for: a step that is rejected or the last one needs none."""
-
-    def __init__(self, derivatives: Derivatives, t: float, y: Array) -> None:
-        self.derivatives, self.t, self.y = derivatives, t, y
-
-    @cached_property
-    def jacobian(self) -> Any:
-        return self.derivatives.jacobian(self.t, self.y)
-
-    @cached_property
-    def slope(self) -> Array | None:
-        """df/dt (n,)."""
-        return self.derivatives.time_slope(self.t, self.y)
-
-
-def _numbers(address: int, count: int) -> Array:
-    """The array (count,) at an address."""
-    return np.ctypeslib.as_array((_F * count).from_address(address)) if count else np.empty(0)
-
-
-class ArraySystems:
-    """Linear systems (1 - g J) x = b as C functions that Python answers, by LAPACK and the structure of J.
-
-    A Jacobian in the driver's memory is a number, that of its Linearization. After an exception every further answer is that there is
-    none; check() raises it. least (n,): the size from which components count.
-    """
-
-    size = 1
-    uses_blas = True
-    answers: ClassVar[tuple[str, ...]] = ("LINEAR", "ALONG", "ELIMINATE", "DRIFT", "SOLVE")
-
-    def __init__(self, n: int, derivatives: Derivatives, least: Array) -> None:
-        self.n, self.derivatives, self.least = n, derivatives, least
-        self._points: dict[int, Linearization] = {}
-        self._solver: Solver | None = None
-        self._failure: BaseException | None = None
-        self._alive: list[Any] = []
-        self.functions = {name: self._function(getattr(self, f"_{name.lower()}"), TYPES[name]) for name in self.answers}
-
-    def check(self) -> None:
-        """Raises the exception of a function, once."""
-        error, self._failure = self._failure, None
-        if error is not None:
-            raise error
-
-    def _function(self, f: Callable[..., None], kind: Any) -> int:
-        def called(*arguments: Any) -> None:
-            if self._failure is None:
-                try:
-                    with np.errstate(all="ignore"):
-                        f(*arguments)
-                except BaseException as error:  # ctypes can only drop it
-                    self._failure = error
-
-        function = kind(called)
-        self._alive.append(function)
-        return ctypes.cast(function, ctypes.c_void_p).value or 0
-
-    def _row(self, address: int) -> Array:
-        return _numbers(address, self.n)
-
-    def _linear(self, _: int, t: float, y: int, J: int) -> None:
-        self._points[J] = Linearization(self.derivatives, t, self._row(y).copy())
-
-    def _along(self, _: int, J: int, f: int, target: int) -> None:
-        point = self._points[J]
-        self._row(target)[:] = point.jacobian @ self._row(f) + (0.0 if point.slope is None else point.slope)
-
-    def _eliminate(self, _: int, J: int, g: float, truth: int) -> None:
-        self._make_solver(self._points[J].jacobian, g, truth)
-
-    def _make_solver(self, J: Jacobian, g: float, truth: int) -> None:
-        good = _I.from_address(truth)
-        good.value = 0
-        with suppress(UnsolvableError):
-            self._solver = J.solver(1 / g, self.least)
-            good.value = 1
-
-    def _drift(self, _: int, J: int, g_later: float, target: int) -> None:
-        slope = self._points[J].slope
-        if slope is not None:
-            self._row(target)[:] += g_later * slope
-
-    def _solve(self, _: int, __: int, g: float, b: int, x: int) -> None:
-        assert self._solver is not None
-        try:
-            self._row(x)[:] = self._solver(self._row(b) / g)
-        except UnsolvableError:
-            self._row(x)[:] = np.nan
-
-
-class ProductSystems(ArraySystems):
-    """Linear systems by products with J (Krylov); by its matrix from the first that these do not solve, where it has one."""
-
-    def __init__(self, n: int, derivatives: ByProducts, least: Array, rtol: float) -> None:
-        super().__init__(n, derivatives, least)
-        self.derivatives: ByProducts = derivatives
-        self.rtol, self.by_matrix = rtol, False
-
-    def _eliminate(self, _: int, J: int, g: float, truth: int) -> None:
-        point = self._points[J]
-        if self.by_matrix:
-            self._make_solver(self.derivatives.matrix(point.t, point.y), g, truth)
-        else:
-            self._solver = Krylov(point.jacobian, 1 / g, self.least + self.rtol * np.abs(point.y))
-            _I.from_address(truth).value = 1
-
-    def _solve(self, _: int, J: int, g: float, b: int, x: int) -> None:
-        fair = bool(np.isfinite(self._row(b)).all())
-        super()._solve(_, J, g, b, x)
-        self.by_matrix |= fair and self.derivatives.has_matrix and bool(np.isnan(self._row(x)).any())
-
-
-class FrontSystems(ArraySystems):
-    """Linear systems by compiled elimination (front_solver.py), with SuperLU behind it where its pivots do not suffice."""
-
-    answers: ClassVar = ("ELIMINATE", "SOLVE")
-
-    def __init__(self, n: int, derivatives: Derivatives, least: Array, compiled: CompiledSlopes) -> None:
-        super().__init__(n, derivatives, least)
-        entries = self.entries = compiled.entries
-        self.size, self.by_python, fronts = entries.count + 2 + n, 0, entries.fronts
-        most, unknowns, count = int(np.max(fronts.sizes, initial=1)), entries.unknowns, len(fronts.widths)
-        sizes = {
-            "VALUES": len(entries.layout["FACTOR"]), "FACTORS": fronts.numbers, "FRONT": most**2, "LEFT": count + fronts.left_over,
-            "X": unknowns, "SIZES": 2 * unknowns, "LOCAL": most, "PIVOTS": len(fronts.rows),
-        }  # fmt: skip
-        self._arrays = {name: np.empty(size) for name, size in sizes.items()}
-        reals = [-1.0, 1.0, *least, *np.full(entries.unknowns - n, np.min(least, initial=1.0))]
-        self._arrays |= {"WHOLE": np.array([0, 0, 0, 0, ord("N"), 0]), "REALS": np.array(reals), **entries.layout}
-        numbers = {name: a.ctypes.data for name, a in self._arrays.items()}
-        numbers["LEFT"] += 8 * count
-        numbers |= {"STATES": n, "UNKNOWNS": unknowns, "COUNT": entries.count, "FRONTS": count, "ENTRIES": sizes["VALUES"]}
-        numbers["TANGENTS"] = len(entries.tangent)
-        if compiled.slopes is not None:
-            numbers |= {"SLOPES": compiled.slopes.events, "SLOPES_TABLE": compiled.slopes.table}
-        if compiled.time is not None:
-            numbers |= {"TIME": compiled.time.events, "TIME_TABLE": compiled.time.table}
-        self.uses_blas = most > BLAS_FRONT
-        numbers["GEMM"] = gemm_address("float64") if self.uses_blas else 0
-        numbers |= {"PIVOTED": self.functions["ELIMINATE"], "SOLVE_PIVOTED": self.functions["SOLVE"]}
-        self.table, self.compiled = new_table(FRONTAL, **numbers), compiled
-        addresses = solver_functions()
-        self.functions = {name.upper(): address for name, address in addresses.items()}
-        self.functions |= {"SYSTEMS": self.table.ctypes.data, "DRIFT": addresses["drift"] if compiled.time is not None else 0}
-
-    def _eliminate(self, _: int, J: int, g: float, truth: int) -> None:
-        self.by_python += 1
-        self._make_solver(self.entries.at(_numbers(J, self.entries.count + 1)), g, truth)
-
-
-@cache
-def solver_functions() -> dict[str, int]:
-    """The addresses of the functions of odesim.stepper.front_solver, compiled once or loaded from the cache."""
-    from odesim.targets.cache import sources_text
-    from odesim.targets.native import load_native
-
-    signatures = front_solver.SIGNATURES
-    lines = [f"{name} = njit('{signature}', fastmath={{'contract'}})({name})" for name, signature in signatures.items()]
-    text = sources_text(("odesim.stepper.front_solver",))
-    return load_native("\n".join([text, constants(FRONTAL), *lines, ""]), "fronts", list(signatures), once=True)
 
 
 def make_run(problem: Problem, name: str, save: Array | None, *, strict: bool, **options: Any) -> StiffRun:

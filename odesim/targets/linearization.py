@@ -14,16 +14,8 @@ from sympy import Expr, Symbol
 from odesim.base.arrays import Array, Layout
 from odesim.base.errors import CodegenError
 from odesim.ir.adjoint import LocalDerivatives, linearize, needed_statements, time_slope
-from odesim.ir.invariants import (
-    ARITHMETIC,
-    MOST_STATES,
-    PRIMES,
-    LinearInvariant,
-    linear_invariants,
-    parameter_values,
-    random_values,
-    text_of,
-)
+from odesim.ir.exact import PRIMES, random_values
+from odesim.ir.invariants import ARITHMETIC, MOST_STATES, LinearInvariant, linear_invariants, parameter_values, text_of
 from odesim.ir.jacobian import Chain, ChainPlan, NotLocalError, make_chain_plan
 from odesim.ir.linear_systems import Jacobian
 from odesim.ir.passes import lower_expressions, passes
@@ -39,7 +31,7 @@ from odesim.targets.unroll import write_out, write_values
 
 # Declared invariants that are linear in the states: a sum of w_k y_k is constant, where the weights may contain parameters.
 #
-# Each is verified: w.f has to be 0 at random points modulo a prime (odesim.ir.invariants).
+# Each is verified: w.f has to be 0 at random points modulo a prime (odesim.ir.exact).
 
 MOST_COMPONENTS = 64
 """The most components of a law; verifying more takes longer than a step."""

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from odesim.api.rerun import Differences
+from odesim.api.differences import Differences
 
 
 def test_rows_that_differ() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from odesim.api.rerun import Rerun
+from odesim.api.differences import Rerun
 from odesim.base.errors import counted
 
 ROOT = Path(__file__).parents[2]

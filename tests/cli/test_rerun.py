@@ -213,7 +213,7 @@ def stopped(monkeypatch, at: int) -> None:
     def stopping():
         yield lambda: next(asked) >= at
 
-    monkeypatch.setattr("odesim.lab.train.stop_signals", stopping)
+    monkeypatch.setattr("odesim.lab.resume.stop_signals", stopping)
 
 
 @pytest.mark.parametrize("at", [0, 7])

@@ -140,7 +140,7 @@ def runs(tmp_path_factory):
     patch.setenv("COLUMNS", "80")
     try:
         found = make_runs(tmp_path_factory.mktemp("runs"), patch)
-        for module in ("lab.train", "api.rerun", "api.stored"):
+        for module in ("lab.train", "lab.resume", "api.rerun", "api.stored"):
             patch.setattr(f"odesim.{module}.stop_signals", stopping)
         yield found
     finally:

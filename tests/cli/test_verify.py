@@ -17,7 +17,8 @@ import pytest
 
 import odesim as library
 from odesim.lab.claims import Claim, Measurement, Verdict, all_claims
-from odesim.lab.output import SCHEMA, claims_page
+from odesim.lab.claims_json import SCHEMA
+from odesim.lab.output import claims_page
 from odesim.symbolic import Source
 
 ROOT = Path(__file__).parents[2]

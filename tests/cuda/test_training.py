@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import odesim
-from odesim.api.rerun import HALF
+from odesim.api.differences import HALF
 from odesim.base.arrays import array_namespace, on_same_device
 from odesim.base.errors import ParamError
 from odesim.lab.networks import layers as embedding
@@ -209,7 +209,7 @@ def test_cuda_progress_is_told_in_numpy(arrays: Any) -> None:
 @pytest.mark.parametrize("use", [partial(odesim.train, "scan_snap"), partial(odesim.compare, "scan_snap.full", task="scan_snap")])
 def test_cuda_is_what_cudo_meant(use: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """Another name is one sentence with the choices, before an array is made."""
-    for module in ("train", "compare.runs"):
+    for module in ("experiment", "compare.runs"):
         monkeypatch.setattr(f"odesim.lab.{module}.make_experiment", lambda *_, **__: pytest.fail("it was made"))
     with pytest.raises(ParamError, match="no backend 'cudo' in a training; choose from cuda, numpy; did you mean 'cuda'"):
         use(backend="cudo")

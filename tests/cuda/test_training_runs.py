@@ -12,8 +12,8 @@ from click.testing import CliRunner
 
 from odesim.base.errors import ParamError
 from odesim.cli import cli
+from odesim.lab.resume import rerun_training, resume_training
 from odesim.lab.store import training_attributes
-from odesim.lab.train import rerun_training, resume_training
 from odesim.lab.training.loop import Trajectory
 from tests.cuda.test_training import BACKEND, same, trained
 from tests.support.metadata import change_attributes
@@ -25,7 +25,7 @@ def test_cuda_run_goes_on_with_its_bits(case: str, arrays: Any, monkeypatch: pyt
     """Stopped, gone on with, made longer and computed again: the rows and the end of a training that never stopped."""
     path, asked = tmp_path / "run.zarr", iter([False] * 4 + [True])
     with monkeypatch.context() as patch:
-        patch.setattr("odesim.lab.train.stop_signals", lambda: nullcontext(lambda: next(asked)))
+        patch.setattr("odesim.lab.resume.stop_signals", lambda: nullcontext(lambda: next(asked)))
         assert trained(case, steps=9, out=path, **BACKEND).iteration == 4
     uses: dict[int, Callable[[], Trajectory]] = {
         9: lambda: resume_training(path),

@@ -18,7 +18,7 @@ import odesim
 from odesim.base.errors import FitWarning, OdesimError
 from odesim.cli.app import cli
 from odesim.cli.fit import fit_text
-from odesim.dynamics.residuals import Lanes, side_by_side
+from odesim.dynamics.together import Lanes, side_by_side
 from odesim.symbolic import Constraint, IndexedBase, Map, Param, Source, System, index, sizes
 
 SOURCE = Source("none", "made for the tests")
@@ -203,7 +203,7 @@ def test_starts_in_lanes_are_those_one_after_another(name, monkeypatch):
     assert not calls
     lanes = searched(**{"fit.TOGETHER": 12})
     assert calls[0] == 12 and min(calls) < 12  # searches end one after another
-    few = searched(**{"residuals.AT_ONCE": 5})
+    few = searched(**{"together.AT_ONCE": 5})
     assert set(calls) <= set(range(6))
     np.testing.assert_allclose(lanes["value"], alone["value"], rtol=1e-6)  # the search stops at 1e-9 of the numbers, in curves good to 1e-8
     assert lanes.attrs["agreed"] == alone.attrs["agreed"] == few.attrs["agreed"]

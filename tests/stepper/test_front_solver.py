@@ -11,7 +11,7 @@ from scipy.sparse import diags_array, eye_array, kron, random_array
 from odesim.base.arrays import Array
 from odesim.ir.fronts import FEW, Entries, make_fronts
 from odesim.stepper.problem import CompiledSlopes
-from odesim.stepper.rosenbrock_run import TYPES, FrontSystems
+from odesim.stepper.stiff_systems import TYPES, FrontSystems
 
 _VALUES = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_double, ctypes.c_int64, ctypes.c_int64)
 

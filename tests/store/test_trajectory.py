@@ -75,7 +75,7 @@ def test_resume_gives_the_same_dataset(at, block, whole, tmp_path, monkeypatch):
     if block:
         monkeypatch.setattr("odesim.lab.store.BLOCK_ROWS", block)
     path, count = tmp_path / "run.zarr", iter(range(10**6))
-    monkeypatch.setattr("odesim.lab.train.stop_signals", lambda: _Stop(lambda: next(count) == at))
+    monkeypatch.setattr("odesim.lab.resume.stop_signals", lambda: _Stop(lambda: next(count) == at))
     half = odesim.train(TASK, seeds=(0, 3), steps=40, out=path)
     monkeypatch.undo()
     run, back = odesim.open_run(path), read_trajectory(path)

@@ -27,8 +27,8 @@ from odesim.lab.compare.ensembles import compare_ensembles, is_ensemble
 from odesim.lab.compare.pairs import check_described, check_optimizer_fits, check_own, does_not_describe, find_pair, misfits
 from odesim.lab.compare.recipes import find_recipe
 from odesim.lab.compare.sides import ITERATIONS, KINDS, LOGARITHM, Side, TrainingClock, merge_sides, side_of_solution, side_of_training
+from odesim.lab.experiment import as_task, check_seeds, make_experiment
 from odesim.lab.tasks import load_task
-from odesim.lab.train import as_task, check_seeds, make_experiment
 from odesim.lab.training.loop import TrainingOptions, Trajectory
 from odesim.lab.training.loop import train as train_experiment
 from odesim.lab.training.record import LOSS

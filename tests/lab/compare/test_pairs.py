@@ -13,10 +13,10 @@ from odesim.cli.tables import GLUE
 from odesim.inputs.registry import load_model
 from odesim.lab.compare.pairs import check_described, check_optimizer_fits, find_pair, misfits, pairs_of
 from odesim.lab.compare.sides import training_label
+from odesim.lab.experiment import make_experiment
 from odesim.lab.options import read_settings
 from odesim.lab.output import setting_option
 from odesim.lab.tasks import TASKS, load_task
-from odesim.lab.train import make_experiment
 from odesim.lab.training.optimizers import check_optimizer
 from odesim.lab.training.task import FLOWS, Setting, TrainingFacts, check_settings
 
