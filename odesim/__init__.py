@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from odesim.lab.train import train
     from odesim.lab.training.loop import Trajectory
     from odesim.run.solution import Solution
-    from odesim.store import open_run
+    from odesim.store.read import open_run
     from odesim.symbolic import System
 
 _HOMES = {
@@ -47,7 +47,7 @@ _HOMES = {
     "verify": "odesim.lab.claims",
     "list_models": "odesim.inputs.registry",
     "load_model": "odesim.inputs.registry",
-    "open_run": "odesim.store",
+    "open_run": "odesim.store.read",
     "Comparison": "odesim.lab.compare.comparison",
     "Solution": "odesim.run.solution",
     "System": "odesim.symbolic",

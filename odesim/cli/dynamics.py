@@ -87,7 +87,7 @@ def split(words: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def as_object(data: "xarray.Dataset") -> dict[str, Any]:
     """A Dataset as the object that --json prints: null for numbers that are not finite."""
-    from odesim.store.write import to_plain
+    from odesim.store.plain import to_plain
 
     return {**to_plain(dict(data.attrs)), **{str(name): to_plain(v.values) for name, v in data.variables.items()}}
 

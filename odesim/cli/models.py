@@ -157,7 +157,7 @@ def with_defaults(described: dict[str, Any], system: "System") -> dict[str, Any]
     """
     from odesim.base.errors import OdesimError
     from odesim.inputs.bind import bind
-    from odesim.store.write import to_plain
+    from odesim.store.plain import to_plain
 
     try:
         numbers = bind(system)

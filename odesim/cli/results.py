@@ -14,7 +14,7 @@ from odesim.cli.tables import GLUE, Counter, echo, number_text, shape_text, tabl
 from odesim.run.solution import Solution
 from odesim.stepper.occurrences import BELOW
 from odesim.stepper.problem import least_rtol
-from odesim.store.write import events_to_plain, to_plain
+from odesim.store.plain import events_to_plain, to_plain
 
 if TYPE_CHECKING:
     import xarray

@@ -131,7 +131,7 @@ def store_solution(solution: "Solution", out: Path | None, overwrite: bool) -> t
     """The path of the stored run, and a sentence if it could not be stored completely."""
     if out is None:
         return None, ""
-    from odesim.store import write_solution
+    from odesim.store.write import write_solution
 
     try:
         stored = write_solution(solution, out, overwrite=overwrite)

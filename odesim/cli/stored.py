@@ -345,7 +345,7 @@ def export_command(what: str, form: str | None, out: Path | None, overwrite: boo
 
 def export_stored(run: Path, form: str, out: Path | None, overwrite: bool) -> None:
     """Writes a stored run as one file."""
-    from odesim.store import export_run
+    from odesim.store.export import export_run
     from odesim.store.schema import run_kind
 
     run_kind(run)

@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any
 from odesim.base.errors import ModelError, ModelWarning, OdesimError, ParamError, StoreError, nearest, no_such, value_text
 from odesim.base.parsing import parse, readable
 from odesim.inputs.grammar import device_sentence
-from odesim.inputs.mistakes import error_place, error_sentence, one_line, param_line
 
 if TYPE_CHECKING:
     from odesim.symbolic import System
@@ -192,6 +191,8 @@ def _load_named(ref: str) -> System:
     except KeyboardInterrupt:
         raise
     except BaseException as e:
+        from odesim.inputs.mistakes import one_line
+
         raise ModelError(f"{where} cannot be used: {one_line(e)}") from e
     if isinstance(loaded, ModuleType):
         return _system_in(loaded, constant if colon else CONSTANT, where)
@@ -303,6 +304,9 @@ def _run_file(path: str, mtime_ns: int, size: int, digest: str) -> ModuleType:
         del sys.modules[name]
         if isinstance(e, KeyboardInterrupt):
             raise
+        # sentences on mistakes need sympy, a quarter of a second that a list of models does not wait for
+        from odesim.inputs.mistakes import error_place, error_sentence
+
         code = text.decode(errors="replace")
         raise ModelError(f"model file {error_place(e, path, code)}: {error_sentence(e, path, code, vars(module))}") from e
     _warn_of_unused(module, path, text.decode(errors="replace"))
@@ -312,6 +316,7 @@ def _run_file(path: str, mtime_ns: int, size: int, digest: str) -> ModuleType:
 
 def _warn_of_unused(module: ModuleType, path: str, text: str) -> None:
     """Warns of each parameter that a System of the file declares and never uses, with its line."""
+    from odesim.inputs.mistakes import param_line
     from odesim.symbolic import System
     from odesim.symbolic.definition import unused_params
 

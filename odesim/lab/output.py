@@ -21,7 +21,7 @@ from odesim.lab.training.loop import Trajectory
 from odesim.lab.training.optimizers import settings_in_use
 from odesim.lab.training.record import MAX_RECORDED_ENTRIES
 from odesim.lab.training.task import Experiment, Setting, Task, check_settings
-from odesim.store.write import to_plain
+from odesim.store.plain import to_plain
 
 if TYPE_CHECKING:
     from odesim.lab.claims import Claim, ClaimResult, Finding, Verification

@@ -23,7 +23,7 @@ from odesim.lab.training.record import read_checkpoint
 from odesim.lab.training.task import Experiment, Optimizer
 from odesim.store.manifest import digest_text
 from odesim.store.paths import Destination, RunLock, check_new_run, damage_errors
-from odesim.store.write import to_plain
+from odesim.store.plain import to_plain
 
 Progress = Callable[[int, int, Array], None]
 # what makes a training the one that is stored, beside the settings

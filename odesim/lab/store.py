@@ -17,8 +17,8 @@ from odesim.lab.training.loop import SEED, TIME, TrainingOptions, Trajectory, ax
 from odesim.lab.training.task import Experiment
 from odesim.store.chunks import create_array, create_group, every_chunk_written, open_group
 from odesim.store.paths import RUN_FORMAT, RUN_MARK, RunLock, check_new_run, damage_errors, publish, temporary_path
+from odesim.store.plain import to_plain
 from odesim.store.schema import FINAL, TRAINING, check_readable_run, run_of_kind
-from odesim.store.write import to_plain
 
 # of a block of rows, a chunk of each array: large enough that files are few, small enough to wait in memory until it is complete
 BLOCK_BYTES, BLOCK_ROWS = 1 << 20, 1024

@@ -18,8 +18,8 @@ from odesim.ensembles.request import Outputs
 from odesim.stepper.codes import UNDONE
 from odesim.store.chunks import create_array, create_group, write_group
 from odesim.store.paths import RUN_FORMAT, RUN_MARK, publish, temporary_path
+from odesim.store.plain import to_plain
 from odesim.store.schema import ENSEMBLE, INITIAL, MEMBER, PARAMS, TIME, run_of_kind
-from odesim.store.write import to_plain
 
 POINTS = "points"
 ATTEMPT = "attempt"

@@ -11,7 +11,7 @@ from matplotlib.collections import QuadMesh
 
 import odesim
 from odesim.base.errors import OdesimError
-from odesim.store import write_solution
+from odesim.store.write import write_solution
 
 WORDS: dict[str, Any] = {"sizes": {"M": 2}, "save": 4}
 

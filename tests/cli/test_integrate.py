@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from odesim import open_run
-from odesim.store import read_solution
-from odesim.store.write import to_plain
+from odesim.store.plain import to_plain
+from odesim.store.read import read_solution
 
 KEYS = [
     "model", "status", "message", "t", "final", "observables", "events", "invariants", "stats", "method", "auto", "clock", "blow_up_error",
@@ -313,7 +313,7 @@ import resource, sys
 import odesim.store.write as write
 write.CHUNK_BYTES = 1 << 16
 from odesim import integrate
-from odesim.store import write_solution
+from odesim.store.write import write_solution
 run = integrate("joma.nonlinear", sizes={"M": 1200}, save=100, backend="numpy")
 run.y["v"][:], run.observables["gap"][:40] = 0.5, 0.25  # what compresses, and then what does not
 run.observables["gap"][40:] = __import__("numpy").random.default_rng(0).normal(size=(60, 1200))

@@ -168,7 +168,7 @@ def test_a_system_of_python_cannot_come_again(run, folder):
     """A run of a System does not know where it comes from: one sentence."""
     namespace: dict[str, Any] = {}
     exec(MODEL, namespace)
-    from odesim.store import write_solution
+    from odesim.store.write import write_solution
 
     write_solution(library.integrate(namespace["SYSTEM"]), folder / "run.zarr")
     done = run("rerun run.zarr")

@@ -310,7 +310,7 @@ def test_cells_of_a_csv_are_no_formulas(tmp_path):
         y={"=v": np.full((7, 1), -1.5)}, y_end={"=v": np.full(1, -1.5)}, dims={"=v": ("l",)}, _observe=lambda *_: {}, _violations=dict
     )
     write_solution(run, tmp_path / "run.zarr")
-    from odesim.store import export_run
+    from odesim.store.export import export_run
 
     header, first, *_ = export_run(tmp_path / "run.zarr", "csv", tmp_path / "run.csv").read_text().splitlines()
     assert header == "t,'=v[0]" and first.endswith(",-1.5")
@@ -324,7 +324,8 @@ def test_every_array_of_a_run_is_in_its_netcdf(runs, tmp_path):
     import xarray as xr
     import zarr
 
-    from odesim.store import export_run, write_solution
+    from odesim.store.export import export_run
+    from odesim.store.write import write_solution
     from tests.store.test_store import solution
 
     large = {"mu": np.arange(1500.0), "tau": 2.5, "psi": np.arange(1200)}

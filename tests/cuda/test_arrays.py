@@ -18,8 +18,8 @@ from odesim.base.errors import DeviceError, OdesimError
 from odesim.ensembles.ledger import Tally
 from odesim.lab.compare.sides import side_of_solution
 from odesim.plot.solution import figure_of_solution
-from odesim.store import write_solution
 from odesim.store.read import read_solution
+from odesim.store.write import write_solution
 from odesim.symbolic.system import System
 from tests.cuda.test_threads import same as same_members
 from tests.cuda.test_wide import same

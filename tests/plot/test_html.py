@@ -16,7 +16,7 @@ from odesim.cli import cli
 from odesim.plot import Choice, figure_of_solution, save
 from odesim.plot.html import PIXELS, to_plotly, words_of
 from odesim.plot.labels import without_power
-from odesim.store import read_solution
+from odesim.store.read import read_solution
 from tests.support.chromium import chromium, errors_of
 from tests.support.pictures import CASES, T, solution
 

@@ -45,6 +45,11 @@ def test_help_is_light(arguments, tmp_path):
     assert not heavy & modules_after(arguments, tmp_path)
 
 
+def test_a_list_of_models_needs_no_symbols(tmp_path):
+    """`odesim list` reads names and first lines: it waits neither for sympy nor for numpy, three quarters of its time."""
+    assert not {"numpy", "sympy"} & modules_after(["list"], tmp_path)
+
+
 def test_modules_that_text_names_are_there():
     """Modules imported late, and sources that go into a key, stand as text, which no import and no type checker looks at."""
     formats = {"odesim.claims", "odesim.system"}  # of files

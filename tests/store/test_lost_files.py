@@ -12,9 +12,11 @@ import pytest
 
 import odesim
 from odesim.base.errors import StoreError
-from odesim.store import export_run, read_solution, write_solution
 from odesim.store.chunks import has_files
+from odesim.store.export import export_run
+from odesim.store.read import read_solution
 from odesim.store.schema import inspect_run
+from odesim.store.write import write_solution
 from tests.support.metadata import change_attributes
 
 

@@ -17,10 +17,12 @@ import xarray as xr
 from odesim.base.arrays import Array
 from odesim.base.errors import StoreError
 from odesim.run.solution import Solution
-from odesim.store import WriteResult, check_new_file, check_new_run, export_run, open_run, read_solution, write_solution
 from odesim.store import write as store_write
 from odesim.store.chunks import chunk_shape
-from odesim.store.paths import publish
+from odesim.store.export import export_run
+from odesim.store.paths import check_new_file, check_new_run, publish
+from odesim.store.read import open_run, read_solution
+from odesim.store.write import WriteResult, write_solution
 
 T, M, K = 7, 5, 3
 

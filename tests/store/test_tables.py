@@ -12,7 +12,7 @@ from click.testing import CliRunner
 import odesim
 from odesim.base.errors import StoreError
 from odesim.cli import cli
-from odesim.store import export_run
+from odesim.store.export import export_run
 from tests.support.begun import SIZE
 
 

@@ -18,7 +18,7 @@ import pytest
 import odesim
 from odesim.base.errors import ParamError, StoreError
 from odesim.lab.store import checkpoint_file, read_trajectory
-from odesim.store import read_solution
+from odesim.store.read import read_solution
 from tests.support.metadata import change_attributes
 from tests.support.toy import TASK
 

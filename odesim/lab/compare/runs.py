@@ -91,7 +91,7 @@ def doubts_of(solution: Solution, trajectory: Trajectory, pair: Pair, facts: Tra
     wrong = misfits(pair, facts)
     if wrong:
         return (does_not_describe(solution.model, facts.task, wrong),)
-    from odesim.store.write import to_plain
+    from odesim.store.plain import to_plain
 
     experiment = experiment_again(trajectory)
     if to_plain(experiment.config) != to_plain(facts.config):  # of a text that is not stored

@@ -50,7 +50,7 @@ def test_a_training_beside_an_integration(training, flow, tmp_path):
     stored = tmp_path / "training.zarr", tmp_path / "flow.zarr"
     given = {"momentum": 0.0, "eta_Y": 0.3, "eta_Z": 0.3}
     odesim.train("scan_snap", settings=given, seeds=range(3), steps=40, out=stored[0])
-    from odesim.store import write_solution
+    from odesim.store.write import write_solution
 
     write_solution(flow, stored[1])
     found = [odesim.compare(a, b) for a, b in ((training, flow), (flow, training), stored)]
