@@ -58,12 +58,14 @@ class Library:
     special: Mapping[str, str]
 
 
+# scipy's functions where they are real: a complex value, or the NaN of a pole of gamma, would be another number than that of our runs
+REAL = "lambda x: (lambda w: np.where(w.imag == 0, w.real, np.nan))(special.lambertw(x, {}))"
 NUMPY = Library(
     "numpy", ("import numpy as np", "from scipy import special"), "np",
     {
-        "erf": "special.erf", "erfc": "special.erfc", "lambertw": "lambda x: special.lambertw(x).real",
-        "lambertw_lower": "lambda x: special.lambertw(x, -1).real", "sinc": "lambda x: np.sinc(x / np.pi)",
-        "spherical_jn": "lambda n, x: special.spherical_jn(int(n), x)", "binomial": "special.binom", "inverse": "np.linalg.inv",
+        "erf": "special.erf", "erfc": "special.erfc", "lambertw": REAL.format(0), "lambertw_lower": REAL.format(-1),
+        "sinc": "lambda x: np.sinc(x / np.pi)", "spherical_jn": "lambda n, x: special.spherical_jn(int(n), x)",
+        "binomial": "lambda n, k: np.where((k >= 0) & (n >= k), special.binom(n, k), 0.0)", "inverse": "np.linalg.inv",
     },
 )  # fmt: skip
 JAX = Library(

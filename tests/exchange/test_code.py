@@ -144,6 +144,24 @@ def test_a_module_needs_no_odesim(tmp_path):
 
 
 z, b = Symbol("z", real=True), Symbol("b", positive=True)
+whole, part = (Symbol(name, integer=True) for name in ("whole", "part"))
+
+
+@pytest.mark.parametrize(
+    ("e", "at", "want"),
+    [
+        *((sp.LambertW(z), x, w) for x, w in ((-0.4, np.nan), (-1.0, np.nan), (-0.2, -0.2591711018190738), (1.0, 0.5671432904097838))),
+        *((sp.LambertW(z, -1), x, w) for x, w in ((-0.4, np.nan), (0.5, np.nan), (-0.2, -2.5426413577735265))),
+        *((sp.binomial(whole, part), nk, n) for nk, n in (((-2, 1), 0), ((-3, -1), 0), ((3, -1), 0), ((3, 4), 0), ((5, 2), 10))),
+    ],
+)
+def test_numpy_where_a_function_has_no_real_value(e, at, want):
+    """Outside its domain a function is what its page says, NaN or 0, as in a run; W inside by mpmath: rounding."""
+    integers = (Param(whole, 0, sp.S.Integers), Param(part, 0, sp.S.Integers))
+    params = tuple(p for p in integers if e.has(p.symbol))
+    made = module(odesim.to_code(System("toy", Source("k", "w"), {}, {z: e}, params, {z: 0.0}), "numpy"))
+    state, numbers = (0.0, dict(zip(("whole", "part"), at, strict=True))) if params else (at, {})
+    np.testing.assert_allclose(made.right_hand_side(0.0, {"z": state}, numbers)["z"], want, rtol=1e-14)
 
 
 @pytest.mark.parametrize(("language", "e"), [("jax", sp.LambertW(b)), ("c", sp.LambertW(b)), ("c", sp.LambertW(b, -1))])
