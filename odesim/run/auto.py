@@ -30,6 +30,7 @@ import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.base.errors import CodegenError, SolveError, counted
+from odesim.base.signals import ctrl_c
 from odesim.stepper.codes import Status
 from odesim.stepper.control import HELD, MANY, ROUNDINGS, SHORT, stages_for
 from odesim.stepper.drive import ExplicitRun
@@ -113,10 +114,16 @@ def compete(
     it again, and this one too: so its run ends, with status OK, once it is clear that it is cheaper, and only its method counts.
     """
     rival = Rival(run.problem, run.method, save, strict, run.problem.t1 if until is None else until, options, late)
-    while (won := rival.challenge(run)) is None:
-        if run.advance(2 * run.tried):
-            raw = run.raw()
-            return replace(raw, auto=f"{raw.method}: {sentence(raw)}{rival.why}")
+
+    def stop() -> None:
+        run.stop()
+        rival.stop()
+
+    with ctrl_c(stop):  # once for all turns: to take the signals is 16 microseconds, and a small system may have ten turns in a millisecond
+        while (won := rival.challenge(run)) is None:
+            if run.advance(2 * run.tried):
+                raw = run.raw()
+                return replace(raw, auto=f"{raw.method}: {sentence(raw)}{rival.why}")
     return won
 
 
@@ -150,9 +157,15 @@ class Rival:
         self.late = late
         self.why, self._out, self._name, self._radius, self._length = "", "", STIFF, 0.0, 0.0
         self._run: Any = None
-        self._lost = False
+        self._lost = self._stopped = False
         if problem.linear is None or problem.costs is None:
             self._out = "; stability limits them, and there is no Jacobian for a stiff method"
+
+    def stop(self) -> None:
+        """Makes the stiff run end after its current step, and no other one begin."""
+        self._stopped = True
+        if self._run is not None:
+            self._run.stop()
 
     def challenge(self, run: ExplicitRun) -> Raw | None:
         """The rival's complete run, if it is preferable to continuing the explicit run."""
@@ -183,6 +196,8 @@ class Rival:
             self._out = self.why = f"; stability limits them, and {str(error).partition(';')[0]}"
             return None
         rival = self._run
+        if self._stopped:  # while it was compiled
+            return None
         if rival is None:
             self.why = f"; stability limits them, but a step of {self._name} costs what {self._share():.0f} do"
             return None

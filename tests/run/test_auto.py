@@ -1,6 +1,7 @@
 """`auto` on problems written by hand: what it chooses, why, and that the choice is a run of the method that it names."""
 
 import re
+import signal
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +11,7 @@ from sympy import Interval, Piecewise, cos, exp, oo, pi, sqrt, symbols
 
 import odesim
 from odesim.ir import sizes as counts
-from odesim.run.auto import PILOT, explicit_name, held, spectral_radius
+from odesim.run.auto import PILOT, Rival, explicit_name, held, spectral_radius
 from odesim.run.integrate import integrate_problem
 from odesim.stepper.codes import Status
 from odesim.stepper.drive import ExplicitRun
@@ -240,6 +241,21 @@ def test_a_stiff_method_that_cannot_do_the_segments_before() -> None:
     assert not odesim.integrate(system, backend="numpy", method="rodas5p").ok
     assert run.ok and run.method == "tsit5" and "from t = 1 on, but rodas5p ends early" in run.attrs["auto"]
     assert np.array_equal(run.y["y"], named.y["y"]) and run.stats["steps"] == named.stats["steps"]
+
+
+@pytest.mark.parametrize("turn", ["challenge", "_make"])
+def test_interrupt_between_turns(turn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C between the turns of two runs, or while the stiff one is made: what the explicit one did is kept, and no turn follows."""
+    whole = getattr(Rival, turn)
+
+    def stopped(rival: Rival, *run: Any) -> Any:
+        signal.raise_signal(signal.SIGINT)
+        return whole(rival, *run)
+
+    monkeypatch.setattr(Rival, turn, stopped)
+    run = odesim.integrate(SET["robertson"].system, backend="numpy")
+    assert (run.status, run.method) == ("interrupted", "tsit5") and 0 < run.t_end < 1
+    assert run.stats["steps"] + run.stats["rejected"] == PILOT
 
 
 def test_interrupt_in_a_stiff_segment(monkeypatch: pytest.MonkeyPatch) -> None:
