@@ -166,12 +166,21 @@ def draw_pair(axes: Axes, pair: Pair, time_axis: TimeAxis) -> EndLabels | None:
     """Draws both sides of one observable; returns the labels of an array's lines, not placed yet, or None."""
     axes.set_xscale("log" if time_axis.log else "linear")
     training, mean, count = pair.training, pair.theory.mean(axis=0), len(pair.indices)
+    names = [f"{pair.name}[{index}]" if count > 1 else pair.name for index in pair.indices]
     for i, color in enumerate(pair.colors):
         if len(training) > 1:
-            axes.fill_between(time_axis.x, training[:, :, i].min(axis=0), training[:, :, i].max(axis=0), color=color, alpha=RANGE, lw=0)
-        axes.plot(time_axis.x, training[:, :, i].mean(axis=0), color=color)
+            axes.fill_between(
+                time_axis.x,
+                training[:, :, i].min(axis=0),
+                training[:, :, i].max(axis=0),
+                color=color,
+                alpha=RANGE,
+                lw=0,
+                label=f"_{names[i]}",
+            )
+        axes.plot(time_axis.x, training[:, :, i].mean(axis=0), color=color, label=names[i])
     for i in range(count):
-        axes.plot(time_axis.x, mean[:, i], **THEORY)
+        axes.plot(time_axis.x, mean[:, i], label=f"_{names[i]}", **THEORY)
     values = np.ma.concatenate([mean, training.reshape(-1, count)])
     if "loss" in pair.name:
         set_loss_scale(axes, values)

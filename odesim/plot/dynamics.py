@@ -220,9 +220,9 @@ def figure_of_fit(data: "xarray.Dataset") -> Figure:
             places = [i for i, label in enumerate(labels) if label.partition("[")[0] == head]
             lower.axhline(0.0, color=FAINT, lw=0.5)
             for color, i in zip(ordered_colors(len(places)) if len(places) > 1 else CATEGORIES, places, strict=False):
-                upper.plot(data["curve_time"], data["curve"].values[:, i], color=color)
-                upper.plot(data["time"], data["data"].values[:, i], "o", color=color, ms=1.8, mew=0)
-                lower.plot(data["time"], data["residual"].values[:, i], "o", color=color, ms=1.8, mew=0)
+                upper.plot(data["curve_time"], data["curve"].values[:, i], color=color, label=labels[i])
+                for panel, points in ((upper, "data"), (lower, "residual")):
+                    panel.plot(data["time"], data[points].values[:, i], "o", color=color, ms=1.8, mew=0, label=f"_{labels[i]}")
             few_ticks(upper)
             few_ticks(lower, y=3)
             if len(places) > 1:

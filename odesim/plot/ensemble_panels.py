@@ -81,9 +81,9 @@ def draw_members(axes: Axes, run: "xarray.Dataset", drawn: Drawn, time_axis: Tim
             axes.plot(x, line[:, k], color=color, lw=1.0 if len(lines) <= 3 else 0.6, label="_" * bool(n) + distinct.symbol(k))
         if bars:  # colours that lie on each other are none
             at = ((np.arange(BARS) + (k + 0.5) / len(colors)) / BARS * (len(x) - 1)).round().astype(int)
-            axes.vlines(x[at], marks[0, at, k], marks[2, at, k], color=color, lw=0.8)
+            axes.vlines(x[at], marks[0, at, k], marks[2, at, k], color=color, lw=0.8, label=f"_{distinct.symbol(k)}")
         elif done > FEW:
-            axes.fill_between(x, marks[0, :, k], marks[2, :, k], color=color, alpha=0.2, lw=0)
+            axes.fill_between(x, marks[0, :, k], marks[2, :, k], color=color, alpha=0.2, lw=0, label=f"_{distinct.symbol(k)}")
     complete = sum(int(np.isfinite(block).all(axis=(1, 2)).sum()) for block in read())
     axes.set_xscale("log" if time_axis.log else "linear")
     notes = ["median and middle 80 % of the members" if done > FEW else "a line for each member"] * (done > 1) + equal
@@ -208,7 +208,7 @@ def draw_curve(
         middle = medians(group, values[:, k], count)
         if count < len(x.values):
             low, high = group_quantiles(group, values[:, k], count)
-            axes.fill_between(place, low, high, color=color, alpha=0.2, lw=0)
+            axes.fill_between(place, low, high, color=color, alpha=0.2, lw=0, label=f"_{drawn.symbol(k)}")
         axes.plot(place, middle, color=color, marker="o" if dots else "", label=drawn.symbol(k))
         curves.append(middle)
     lost = x.values[~np.isfinite(values).any(axis=1) & np.isfinite(x.values)]

@@ -1,6 +1,6 @@
 """Any picture of odesim as a page of html: the artists of a matplotlib Figure as traces of plotly, in the same places.
 
-One can zoom, read values off, and turn on and off what a legend of the picture names; curves with names at their ends need no other.
+One can zoom, read values off, and turn on and off what a legend of the picture names, and curves by the names at their ends.
 A new kind of picture needs nothing here, as long as it is made of lines, areas, meshes, points, bars and words. Letters have their size in
 pixels; panels are as wide as the window allows, and on a phone one below the other.
 """
@@ -44,8 +44,31 @@ function arrange() {
 }
 window.addEventListener('resize', arrange);
 arrange();
+
+const pale = new Set(), texts = page.layout.annotations, curves = texts.map(text => text.name ? text.name.split('\\n') : []);
+const every = new Set(curves.flat());
+function turn(those, off) {
+  those.forEach(curve => off ? pale.add(curve) : pale.delete(curve));
+  const opacity = those => those.length && those.every(curve => pale.has(curve)) ? 0.12 : 1, words = {};
+  curves.forEach((those, k) => words[`annotations[${k}].opacity`] = opacity(those));
+  page.layout.shapes.forEach((leader, k) => words[`shapes[${k}].opacity`] = opacity([leader.name]));
+  Plotly.update(page, {opacity: page.data.map(trace => opacity([trace.legendgroup]))}, words);
+}
+page.on('plotly_clickannotation', ({index, event}) => {
+  const those = curves[index], others = curves.filter((_, k) => k !== index && texts[k].xref === texts[index].xref).flat();
+  if (event.detail < 2) return turn(those, !those.every(curve => pale.has(curve)));
+  turn(others, !others.every(curve => pale.has(curve)));
+  turn(those, false);
+});
+page.on('plotly_click', ({points: [{data}], event}) => {
+  const curve = data.legendgroup;
+  if (every.has(curve) && !/touch/.test(event.type)) turn([curve], !pale.has(curve));
+});
 """
-"""In the page: panels as in the picture where the window is wide, else one below the other, as on a phone."""
+"""In the page: panels as in the picture where the window is wide, else one below the other, as on a phone. Curves are pale and back at a
+click on their name or on themselves, alone in their panel and back at two; they stay seen a little, for their panel keeps its scale. A
+finger on a curve reads its value, as a mouse does by standing there."""
+SWITCH = "click: off or on; double click: alone"
 UNNAMED = re.compile(r"(_child\d+|_nolegend_|_container\d+)?")
 SHADES, CLEAR = 64, "rgba(0,0,0,0)"  # steps of a colour scale; no colour
 MARKERS = {"o": "circle", "s": "square", "^": "triangle-up", "v": "triangle-down", "D": "diamond", "x": "x", "+": "cross", "*": "star"}
@@ -338,6 +361,8 @@ def add_text(page: Any, axes: Axes, text: Text, place: dict[str, str], shown: st
         "align": str(text.get_horizontalalignment()),
         "font": {"size": float(text.get_fontsize()) * PIXELS / 72, "color": rgba(text.get_color(), text.get_alpha()) or CLEAR},
     }
+    if curves := str(text.get_label()).strip():  # of a name at the ends of curves
+        words_there |= {"name": curves, "hovertext": f"{words_of(curves)}<br>{SWITCH}"}
     page["layout"]["annotations"].append(words_there)
     if isinstance(text, Annotation) and text.arrow_patch is not None and text.arrow_patch.get_visible():
         for outline in text.arrow_patch.get_path().to_polygons(closed_only=False):
@@ -348,6 +373,7 @@ def add_segments(page: Any, axes: Axes, points: Any, artist: Line2D | Patch, pla
     """Segments between points (n, 2) in fractions of the panel; right of it they are as long as in the picture."""
     color = rgba(artist.get_color() if isinstance(artist, Line2D) else artist.get_edgecolor(), artist.get_alpha())
     style = {**domains(place), "type": "line", "line": {"color": color or CLEAR, "width": artist.get_linewidth() * PIXELS / 72}}
+    style["name"] = label_of(axes, artist)["legendgroup"]
     pixels = axes.get_window_extent().width / root_figure(axes).dpi * PIXELS
     for (x0, y0), (x1, y1) in pairwise(np.asarray(points, float).tolist()):
         ends = {"x0": x0, "x1": x1, "y0": y0, "y1": y1}

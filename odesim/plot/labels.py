@@ -132,7 +132,7 @@ class EndLabels:
     """Labels at the right edge of axes, each with thin grey leaders to the ends of its curves.
 
     ends (n,): the last values of the curves, in data units. The layout reserves their width; gather() makes one label of those that would
-    be far from their ends, place() moves them apart.
+    be far from their ends, place() moves them apart. Each Text has the labels of its curves as its own, a line each.
     groups: of each text, the numbers of its curves. last: the last place of the curves on the horizontal axis, in data units, where the
     leaders begin; None: its end.
     """
@@ -161,6 +161,7 @@ class EndLabels:
         groups = gathered(self.heights, self.type_height)
         for text, group in zip(self.texts, groups, strict=False):
             text.set_text(joined([self.names[k] for k in group]))
+            text.set_label("\n".join(str(self.ticks[k].get_label()).removeprefix("_") for k in group))
         for text in self.texts[len(groups) :]:
             text.remove()
         return replace(self, texts=self.texts[: len(groups)], groups=groups)
@@ -181,19 +182,25 @@ class EndLabels:
 
 
 def end_labels(axes: Axes, names: Sequence[str], ends: Sequence[float], last: float | None = None) -> EndLabels:
-    """EndLabels of curves with last values ends (n,) at the place `last`; curves whose last value is not finite get no label."""
+    """EndLabels of curves with last values ends (n,) at the place `last`; curves whose last value is not finite get no label.
+
+    The curves are the last lines of the axes that have labels, in order.
+    """
+    labelled = [str(line.get_label()) for line in axes.get_lines() if not str(line.get_label()).startswith("_")]
+    curves = [*[""] * len(names), *labelled][len(labelled) :]
     transform = axes.transAxes + ScaledTranslation(NAME_START / 25.4, 0, root_figure(axes).dpi_scale_trans)
-    finite = [(name, float(end)) for name, end in zip(names, ends, strict=True) if np.isfinite(end)]
+    finite = [(name, float(end), curve) for name, end, curve in zip(names, ends, curves, strict=True) if np.isfinite(end)]
     texts, ticks = [], []
-    for name, _ in finite:
+    for name, _, curve in finite:
         label = axes.text(1, 0.5, name, transform=transform, fontsize=SMALL, va="center_baseline", ha="left")
         label.set_in_layout(True)
-        (tick,) = axes.plot([1.0, 1.0], [0.5, 0.5], transform=axes.transAxes, **LEADER)
+        (tick,) = axes.plot([1.0, 1.0], [0.5, 0.5], transform=axes.transAxes, label=f"_{curve}", **LEADER)
         tick.set_in_layout(False)
         texts.append(label)
         ticks.append(tick)
     groups = tuple((k,) for k in range(len(finite)))
-    return EndLabels(axes, tuple(n for n, _ in finite), tuple(texts), tuple(ticks), tuple(end for _, end in finite), groups, last)
+    last_values = tuple(end for _, end, _ in finite)
+    return EndLabels(axes, tuple(name for name, *_ in finite), tuple(texts), tuple(ticks), last_values, groups, last)
 
 
 def label_heights(ends: Array, groups: Sequence[Sequence[int]], height: float) -> Array:

@@ -147,12 +147,12 @@ def draw_fan(axes: Axes, data: "xarray.Dataset", drawn: Drawn, time_axis: TimeAx
         middle = least if largest is None else largest
     for k, color in enumerate(colors_of(drawn)):
         for (low, high), alpha in zip(bands, ALPHAS[-len(bands) :] if bands else (), strict=True):
-            axes.fill_between(x, low[:, k], high[:, k], color=color, alpha=alpha, lw=0)
+            axes.fill_between(x, low[:, k], high[:, k], color=color, alpha=alpha, lw=0, label=f"_{drawn.symbol(k)}")
         axes.plot(x, middle[:, k], color=color, label=drawn.symbol(k))
         if middle is largest and least is not None:
-            axes.plot(x, least[:, k], color=color)
+            axes.plot(x, least[:, k], color=color, label=f"_{drawn.symbol(k)}")
         if quantiles is not None and mean is not None:
-            axes.plot(x, mean[:, k], color=INK, ls="--", lw=0.8)
+            axes.plot(x, mean[:, k], color=INK, ls="--", lw=0.8, label=f"_{drawn.symbol(k)}")
     axes.set_xscale("log" if time_axis.log else "linear")
     whole = np.stack([middle, *(edge for band in bands for edge in band)])
     notes = make_log(axes, drawn.label) if choice.is_log("y", spans(whole)) else []

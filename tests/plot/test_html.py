@@ -146,6 +146,49 @@ def test_what_figures_are_made_of():
         to_plotly(figure)
 
 
+PALE = "const p = document.getElementById('picture'); return p._fullData.filter(t => t.opacity < 1).map(t => t.name)"
+NAME = "return [...document.querySelectorAll('.annotation')].findIndex(a => a.textContent === arguments[0])"
+MIDDLE = """const p = document.getElementById('picture'), box = p.getBoundingClientRect()
+    const t = p._fullData.find(t => t.name === arguments[0]), row = t.x.length >> 2
+    const [x, y] = [p._fullLayout[t.xaxis.replace('x', 'xaxis')], p._fullLayout[t.yaxis.replace('y', 'yaxis')]]
+    return [box.left + x._offset + x.d2p(t.x[row]), box.top + y._offset + y.d2p(t.y[row])].map(Math.round)"""
+"""A point of a curve, a quarter on, in pixels of the window."""
+
+
+@pytest.mark.browser
+def test_curves_are_picked_by_name_and_by_hand(tmp_path):
+    """A click on a name or a curve makes it pale or brings it back; two leave it alone in its panel, two more bring all back."""
+    from selenium.webdriver import ActionChains
+    from selenium.webdriver.common.actions.action_builder import ActionBuilder
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    run = odesim.integrate("joma.nonlinear", sizes={"M": 3}, span=(0, 2), save=41)
+    picture = save(figure_of_solution(run), tmp_path / "picked.html")
+    with chromium(tmp_path) as browser:
+        browser.set_window_size(1280, 1400)
+        browser.get(picture.as_uri())
+        WebDriverWait(browser, 120).until(lambda b: b.execute_script("return document.querySelectorAll('.annotation-text').length"))
+
+        def click(name: str, times: int = 1) -> list[str]:
+            word = browser.find_elements(By.CSS_SELECTOR, ".annotation")[browser.execute_script(NAME, name)]
+            (ActionChains(browser).click if times == 1 else ActionChains(browser).double_click)(word).perform()
+            return sorted(browser.execute_script(PALE))
+
+        assert click("1") == ["v[1]"]
+        assert click("1") == []
+        assert click("1", 2) == ["v[0]", "v[2]"]
+        assert click("0") == ["v[2]"]
+        assert click("1", 2) == ["v[0]", "v[2]"]
+        assert click("1", 2) == []
+        assert click("0 … 2") == ["gap[0]", "gap[1]", "gap[2]"]
+        hand = ActionBuilder(browser)
+        hand.pointer_action.move_to_location(*browser.execute_script(MIDDLE, "gap[0]")).click()
+        hand.perform()
+        WebDriverWait(browser, 120).until(lambda b: sorted(b.execute_script(PALE)) == ["gap[1]", "gap[2]"])
+        assert errors_of(browser) == []
+
+
 @pytest.mark.browser
 @pytest.mark.parametrize("width", [360, 390, 1280])
 def test_a_page_fits_the_window(width, tmp_path):
