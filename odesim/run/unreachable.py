@@ -23,7 +23,10 @@ from odesim.symbolic.layered import names_read
 from odesim.symbolic.system import System
 
 ENDED = (Status.BLOW_UP, Status.NON_FINITE, Status.STEP_TOO_SMALL)
-"""These say already that a singularity is where the run ends: x' = -1/x comes to its pole, and the last step may end just behind it."""
+"""These say already that a singularity is where the run ends: x' = -1/x comes to its pole, and the last step may end just behind it.
+
+A blow-up of a state on the wrong side of 0 is none of the solution: of y' = y (x - 1), below 0 by less than atol, what follows is wrong.
+"""
 _LOOKED_AT: Memo[tuple[bool, bool]] = Memo(32)
 
 
@@ -33,11 +36,11 @@ def looked_at(system: System) -> tuple[bool, bool]:
 
 
 def _first(
-    system: System, numbers: Numbers, rows: Mapping[str, Array], layout: Layout, tolerances: tuple[float, Any] | None
+    system: System, numbers: Numbers, rows: Mapping[str, Array], layout: Layout, tolerances: tuple[float, Any] | None, *, poles: bool
 ) -> tuple[int, str, str] | None:
     """The last of R states before the first that no solution comes to, what a step did there, and a remedy. rows {name: (R, *shape)}."""
     found = []
-    if (pole := first_pole(system, numbers.sizes, numbers.params, rows)) is not None:
+    if poles and (pole := first_pole(system, numbers.sizes, numbers.params, rows)) is not None:
         states = ", ".join(sorted(names_read(pole[1]) & {*system.states}))
         what = f"passed over a pole of the right-hand side, where {pole[1]} = 0"
         found.append((pole[0], what, f"limit max_step, or write Max(x, 0) for a state x ({states}) that is never negative"))
@@ -54,7 +57,8 @@ def run_where_solutions_are(
 ) -> Raw:
     """A run from this start (n,), ended before it first comes to where no solution does. layout: of its states."""
     divided, signed = looked_at(system)
-    if raw.status in ENDED or not (signed or divided):
+    divided, signed = divided and raw.status not in ENDED, signed and raw.status not in ENDED[1:]
+    if not (signed or divided):
         return raw
     y, last = raw.y, raw.y_last
     if not isinstance(y, np.ndarray):
@@ -66,7 +70,7 @@ def run_where_solutions_are(
         return raw
     y, times = np.vstack([start, y, last]), np.hstack([numbers.t0, raw.t, raw.t_last])
     tolerances = usable(options, layout, dtype) if signed else None
-    wrong = _first(system, numbers, {**layout.split(y), "t": times}, layout, tolerances)
+    wrong = _first(system, numbers, {**layout.split(y), "t": times}, layout, tolerances, poles=divided)
     if wrong is None:
         return raw
     row, what, remedy = wrong
@@ -84,7 +88,8 @@ def end_where_no_solutions_are(
     if not (divided or tolerances):
         return
     names = {p.name for p in system.params}
-    chosen = np.flatnonzero(np.isin(chunk.status, [UNDONE, *(s.number for s in (*ENDED, Status.INTERRUPTED))], invert=True))
+    skipped = (*ENDED[1:], Status.INTERRUPTED) if tolerances else (*ENDED, Status.INTERRUPTED)
+    chosen = np.flatnonzero(np.isin(chunk.status, [UNDONE, *(s.number for s in skipped)], invert=True))
     each = max(1, ROWS // (len(request.times) + 2))
     for first in range(0, len(chosen), each):
         members = chosen[first : first + each]
@@ -103,6 +108,7 @@ def end_where_no_solutions_are(
             suspect |= beyond(mine, rtol, atol).any(axis=(1, 2))
         for k in np.flatnonzero(suspect).tolist():
             own = {name: v[member == k] for name, v in rows.items()}
-            wrong = _first(system, numbers, own, layout, tolerances)
+            blown = chunk.status[members[k]] == Status.BLOW_UP.number
+            wrong = _first(system, numbers, own, layout, tolerances, poles=not blown)
             if wrong is not None:
                 end_member(request, chunk, int(members[k]), float(own["t"][wrong[0]]), y[k][known[k]][wrong[0]])

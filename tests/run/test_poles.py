@@ -99,3 +99,18 @@ def test_what_comes_before_is_kept() -> None:
     run = odesim.integrate(model({q: 1 / x, x: -1}, {q: 0.0, x: 1.0}, span=(0, 1.7)), save=[0, 0.5, 0.9, 1.1, 1.7], method="rk4", step=0.1)
     assert run.status in ("non_finite", "step_too_small") and run.t[-1] == pytest.approx(0.9) and len(run.t) == 3
     assert run.final["q"] == pytest.approx(-np.log(0.1), rel=1e-2)  # four digits of a step of 0.1
+
+
+@pytest.mark.parametrize("save", [None, 200])
+def test_a_blow_up_behind_0_is_none(save: int | None) -> None:
+    """Prey q and predators p from (20, 20): q - log q + p - log p is constant, so that all solutions stay bounded. A step of rodas5p takes
+    p below 0, by less than atol, from where p does run to infinity. With a smaller atol the run comes to its end with that constant."""
+    system = model({q: q * (1 - p), p: p * (q - 1)}, {q: 20.0, p: 20.0}, span=(0, 100))
+    run = odesim.integrate(system, method="rodas5p", save=save)
+    assert run.status == "non_finite" and "a step took p through 0, where its rate is 0 too" in run.message
+    if save:
+        assert run.t_end < 82 and (run.y["p"] > -1e-6).all()
+        members = odesim.ensemble(system, initial={"q": [20.0, 2.0]}, method="rodas5p", save=save)
+        assert members.status.values.tolist() == [4, 0]
+    exact = odesim.integrate(system, method="rodas5p", rtol=1e-9, atol=1e-20).final
+    assert sum(exact[n] - np.log(exact[n]) for n in "qp") == pytest.approx(40 - 2 * np.log(20), rel=1e-6)
