@@ -23,6 +23,7 @@ extensions = [
     "mathml",
     "docstrings",
     "codelines",
+    "tables",
     "pages",
 ]
 exclude_patterns = ["_build", "paper"]

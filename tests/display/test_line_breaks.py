@@ -27,7 +27,7 @@ def test_lines_are_the_formula(name: str, most: float) -> None:
     text = FORMULAS[name]
     lines = break_formula(text, letters, most)
     plain = [line.replace(OPEN, "").replace(CLOSE, "") for line in lines]
-    again = " ".join(plain).replace(TIMES, r"\, ")
+    again = " ".join(plain).replace(TIMES, r"\, ").replace(r" \\ \quad \text", r" & \text")
     assert again in (text, *(unfolded(text, letters, share * most) for share in SHARES))
     for line in lines:
         assert line.count(r"\left") == line.count(r"\right")
@@ -35,6 +35,13 @@ def test_lines_are_the_formula(name: str, most: float) -> None:
         assert line.count(r"\begin") == line.count(r"\end")
     assert all(re.match(r"[+-] |= |\\times |\\qquad |[ij] =|\\ \\text", line) for line in plain[1:])
     assert len(lines) == 1 or max(map(letters, plain)) < letters(text)
+
+
+def test_conditions_of_wide_cases_stand_below() -> None:
+    text = r"\begin{cases} a + b & \text{for}\: c > 0 \\ d & \text{otherwise} \end{cases}"
+    assert break_formula(f"x = {text}", letters, 20.0) == [f"x = {text}"]
+    (line,) = break_formula(text, letters, 12.0)
+    assert line == r"\begin{cases} a + b \\ \quad \text{for}\: c > 0 \\ d \\ \quad \text{otherwise} \end{cases}"
 
 
 def test_only_wide_formulas_are_broken() -> None:

@@ -67,11 +67,11 @@ def wait_for_title(browser: Any) -> None:
     WebDriverWait(browser, 600).until(lambda b: b.title)
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", [*SIZES.values(), (360, 740)], ids="{0[0]}".format)
 @pytest.mark.parametrize("page", PAGES)
 def test_page_loads(page, size, address, browser):
-    """No error in the console; every picture has appeared; the page is no wider than the window; code is not cut, nor broken in words."""
-    browser.set_window_size(*SIZES[size])
+    """No error in the console; pictures have appeared; neither page nor table scrolls sideways; code is not cut, nor broken in words."""
+    browser.set_window_size(*size)
     browser.get_log("browser")
     browser.get(f"{address}/{page}")
     wait_for_title(browser)
@@ -81,6 +81,8 @@ def test_page_loads(page, size, address, browser):
     assert browser.execute_script(broken) == []
     wide = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
     assert browser.execute_script(wide) <= 1
+    tables = "return [...document.querySelectorAll('.table-wrapper')].filter(t => t.scrollWidth > t.clientWidth).map(t => t.textContent)"
+    assert browser.execute_script(tables) == []
     cut = "return [...document.querySelectorAll('pre')].filter(p => p.scrollWidth > p.clientWidth + 1).map(p => p.textContent)"
     assert browser.execute_script(cut) == []
     assert browser.execute_script(SPLIT) == []
