@@ -97,9 +97,19 @@ def text() -> Figure:
     return figure
 
 
-PICTURES: tuple[Callable[[], Figure], ...] = (scan_snap, joma, hierarchy, phase, compare, text)
+PICTURES: dict[Callable[[], Figure], str] = {
+    scan_snap: "Scan & Snap from a table",
+    joma: "JoMA: attention bounces",
+    hierarchy: "hierarchy: near before far",
+    phase: "phase diagram of 2116 runs",
+    compare: "theory beside training",
+    text: "attention over real words",
+}
+"""Each with its title: it stands in the picture, for a page that puts pictures beside or below each other has no place for it."""
 
 if __name__ == "__main__":
-    for draw in PICTURES:
+    for draw, title in PICTURES.items():
         with project_style():
-            draw().savefig(ROOT / "docs" / "pictures" / f"{draw.__name__}.png", dpi=DPI, metadata={"Software": "odesim"})
+            figure = draw()
+            figure.suptitle(title)
+            figure.savefig(ROOT / "docs" / "pictures" / f"{draw.__name__}.png", dpi=DPI, metadata={"Software": "odesim"})

@@ -12,8 +12,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from PIL import Image
 
 from odesim.cli import cli
+from odesim.plot.style import SMALL
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -73,6 +75,16 @@ def test_the_first_picture_is_that_of_the_first_command(folder):
     run("odesim integrate joma.nonlinear --plot joma.png")
     (high, wide), shown = (plt.imread(path).shape[:2] for path in (folder / "joma.png", ROOT / "docs" / "joma.png"))
     np.testing.assert_allclose((high, wide), shown, rtol=0.02)
+
+
+def test_pictures_read_on_a_telephone():
+    """Letters of 6 pt at true size are 5 pt and more in a column of 358 pixels of 1/96 inch; a cell of a table would be narrower."""
+    pictures = [ROOT / path for path in re.findall(r"docs/[\w/]+\.png", README)]
+    assert len(pictures) == 7
+    for path in pictures:
+        with Image.open(path) as picture:
+            assert SMALL / 72 * picture.info["dpi"][0] * min(358 / picture.width, 1) / 96 * 72 >= 5, path.name
+    assert [line for line in README.splitlines() if line.startswith("|") and ".png" in line] == []
 
 
 def test_it_is_short():
