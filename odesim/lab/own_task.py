@@ -14,9 +14,9 @@ from odesim.base.options import RunOptions
 from odesim.inputs.bind import bind
 from odesim.inputs.registry import is_path, load_constant
 from odesim.lab.tasks import load_task
-from odesim.lab.training.optimizers import SGD, of_settings
+from odesim.lab.training.optimizers import SGD
 from odesim.lab.training.record import LOSS
-from odesim.lab.training.task import Batch, Experiment, Observable, Pair, Params, Setting, Settings, Task, as_config, pair_of
+from odesim.lab.training.task import Batch, Experiment, Observable, Optimizer, Pair, Params, Setting, Settings, Task, as_config, pair_of
 from odesim.run.problem import named_slopes, parts_of, right_side
 from odesim.symbolic.system import System
 
@@ -88,9 +88,8 @@ class OwnTask:
         return Experiment(
             model=OwnModel(loss, self.recorded(start), {name: GROUP for name in start}),
             stream=stream,
-            optimizer=of_settings(values, {GROUP: float(values["eta"])}),
+            optimizer=Optimizer.of(values, {GROUP: float(values["eta"])}),
             steps=self.steps,
-            vocabulary=0,
             task=self.name,
             seeds=tuple(seeds),
             # a name does not tell one task of this name from another; the losses of the starts do, for a run that is resumed

@@ -76,7 +76,7 @@ class Toy:
 
         optimizer = Optimizer("sgd", {"w": values["rate"]}, momentum=0.5)
         network = LeastSquares(size, values["slow"])
-        return Experiment(network, stream, optimizer, steps=20, vocabulary=size, task="toy", config=dict(values), seeds=tuple(seeds))
+        return Experiment(network, stream, optimizer, steps=20, task="toy", config=dict(values), seeds=tuple(seeds))
 
 
 TASK = Toy()

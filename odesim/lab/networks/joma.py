@@ -9,6 +9,7 @@ from numpy.random import Generator
 from odesim.base.arrays import Array, array_namespace, on_same_device
 from odesim.base.errors import ParamError, counted, no_such
 from odesim.lab.networks.measures import entropy, normalised_correlation, stable_rank
+from odesim.lab.training.network import InitialLaw, draw_start
 from odesim.lab.training.task import Batch, Observable, Params
 
 # The attentions of the JoMA block, forward and backward: linear, exp, softmax (tian2023joma, section 3).
@@ -183,9 +184,8 @@ class JomaBlock:
         """
         Mc, Mq, K = self.shape
         rows = Mc + Mq if self.embeddings is None else len(self.embeddings)
-        Z = np.stack([rng.standard_normal((Mc, Mq)) for rng in rngs])
-        W = np.stack([rng.standard_normal((rows, K)) for rng in rngs])
-        Z, W = (self.scale * Z).astype(dtype), (self.scale * W).astype(dtype)
+        shapes = {"Z": (Mc, Mq), "W": (rows, K)}
+        Z, W = draw_start({name: InitialLaw(shape, "normal", self.scale) for name, shape in shapes.items()}, rngs, dtype).values()
         return {"W": W, "Z": Z} if self.embeddings is not None else {"V": W[:, :Mc].copy(), "Xi": W[:, Mc:].copy(), "Z": Z}
 
     def nodes(self, params: Params) -> tuple[Array, Array]:

@@ -11,6 +11,17 @@ def softmax(x: Array) -> Array:
     return e / e.sum(axis=-1, keepdims=True)
 
 
+def log_softmax(x: Array) -> Array:
+    """ln of softmax(x)."""
+    xp, x = array_namespace(x), x - x.max(axis=-1, keepdims=True)
+    return x - xp.log(xp.exp(x).sum(axis=-1, keepdims=True))
+
+
+def norm(a: Array, axes: int | tuple[int, ...] = -1) -> Array:
+    """The root of the sum of squares over these axes."""
+    return array_namespace(a).sqrt((a * a).sum(axis=axes))
+
+
 def normalised_correlation(a: Array, b: Array) -> Array:
     """Cosine (...,) of a and b (..., M), each minus its mean over the last axis; 0 where one of them is constant.
 

@@ -7,16 +7,15 @@ A batch {"classes": (R, B), "counts": (R, B, W)} holds finite contexts. Only how
 An empty batch is the population of infinite contexts, each class with its weight p[n].
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.random import Generator
 
 from odesim.base.arrays import Array, array_namespace
 from odesim.base.errors import ParamError, no_such
+from odesim.lab.training.network import InitialLaw, Network
 from odesim.lab.training.task import Batch, Link, Observable, Params, TrainingFacts, same_quantity
 
 # Checks of the classes of the one-layer model, and the tokens that their contexts may hold.
@@ -184,7 +183,7 @@ CACHE = 2**19  # bytes of logits for which a step stays in the cache of a proces
 
 
 @dataclass(frozen=True, eq=False)
-class YZ:
+class YZ(Network):
     """The one-layer model of classes P (K, S), psi (K,), p (K,) with a vocabulary of M tokens.
 
     targets: (K,) columns of Y (S, M); None keeps Y (S, K + 1), whose last column stands for the M - K that are never next and stay
@@ -211,7 +210,7 @@ class YZ:
     _table_cache: dict[tuple[str, str], Tables] = field(default_factory=dict, init=False, repr=False)
 
     name = "yz"
-    groups = MappingProxyType({"Y": "Y", "Z": "Z"})
+    groups = {"Y": "Y", "Z": "Z"}  # type: ignore[assignment]  # noqa: RUF012
 
     def __post_init__(self) -> None:
         check_classes(self.P, self.psi, self.p, self.M)
@@ -265,12 +264,11 @@ class YZ:
             *self.extra,
         )
 
-    def initial(self, rngs: Sequence[Generator], dtype: str) -> Params:
-        """Initial Y (R, rows, C) and Z (R, Q, rows): 0, or uniform in +-1 / sqrt(M), as torch starts a linear layer."""
-        bound = float(self.M) ** -0.5
-        zero = self.init == "zero"
-        drawn = [[np.zeros(shape) if zero else rng.uniform(-bound, bound, shape) for shape in self.shapes] for rng in rngs]
-        return {name: np.array([arrays[k] for arrays in drawn], dtype) for k, name in enumerate(("Y", "Z"))}
+    @property
+    def laws(self) -> Mapping[str, InitialLaw]:
+        """Y (rows, C) and Z (Q, rows): 0, or uniform in +-1 / sqrt(M), as torch starts a linear layer."""
+        law = ("constant", 0.0) if self.init == "zero" else ("uniform", float(self.M) ** -0.5)
+        return {name: InitialLaw(shape, *law) for name, shape in zip("YZ", self.shapes, strict=True)}  # type: ignore[arg-type]
 
     def loss_and_gradients(self, params: Params, batch: Batch) -> tuple[Array, Params]:
         """The loss (R,) and its gradient {Y: (R, rows, C), Z: (R, Q, rows)}; a column for several tokens has that of one of them."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from odesim.base.arrays import Array, on_host
 from odesim.lab.networks.transformer import Transformer, like
-from odesim.lab.training.optimizers import adam, of_settings
+from odesim.lab.training.optimizers import adam
 from odesim.lab.training.randomness import Draw, Drawn
 from odesim.lab.training.task import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings
 
@@ -19,6 +19,7 @@ class Sequences:
     """A network and what it learns. draw(generator, count): sequences of one seed, of `length` tokens, with outputs at `read` of them.
 
     tests: the number of test sequences, of draw_test and test_length where these are others. exact(test), labels(): as of Experiment.
+    attended: of so many test sequences the entropy of attention is recorded.
     other {what else takes memory: number of numbers of a seed}.
     """
 
@@ -32,6 +33,7 @@ class Sequences:
     test_length: int = 0
     exact: Callable[[Batch], Mapping[str, Array]] = lambda test: {}
     labels: Callable[[], Mapping[str, tuple[str, ...]]] = dict
+    attended: int = 0
     other: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -82,12 +84,11 @@ def sequence_task(name: str, doc: str, settings: tuple[Setting, ...], parts: Cal
     def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Experiment:
         of = parts(values)
         test = Drawn(seeds, of.draw_test or of.draw, batch=0).test(of.tests)
+        watched = {name: a[:, : of.attended] for name, a in test.items()}
         return Experiment(
-            model=replace(of.network, extra=of.watch(of.network, test)),
+            model=replace(of.network, extra=of.watch(of.network, test), watch=watched if of.attended else None),
             stream=Drawn(seeds, of.draw, batch=values["batch"], samples=values.get("samples", 0)),
-            optimizer=of_settings(values, of.network.rates(values["lr"])),
             steps=steps,
-            vocabulary=of.network.vocabulary,
             exact=of.exact(test),
             labels=of.labels(),
         )

@@ -1,30 +1,16 @@
 """A decoder-only transformer with its loss and hand-written gradients: its options, batches, the block, observables, the network."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
-
-import numpy as np
-from numpy.random import Generator
 
 from odesim.base.arrays import Array, array_namespace, on_same_device
 from odesim.base.errors import ParamError, counted, no_such
 from odesim.lab.networks import layers
 from odesim.lab.networks.layers import ACTIVATIONS, NormTape, cross_entropy, layer_norm, layer_norm_back, linear, linear_back, sum_rows
 from odesim.lab.networks.measures import entropy, stable_rank
+from odesim.lab.training.network import InitialLaw, Network
 from odesim.lab.training.task import Batch, Observable, Params
-
-# Initial values of parameters, each seed with its own generator.
-
-
-@dataclass(frozen=True)
-class InitialLaw:
-    """The initial law of an array of this shape (of one seed): constant value, U(-value, value), or N(0, value^2)."""
-
-    shape: tuple[int, ...]
-    law: Literal["constant", "uniform", "normal"]
-    value: float
 
 
 def torch_linear(shape: tuple[int, ...], fan_in: int) -> InitialLaw:
@@ -47,7 +33,7 @@ MANY_TOKENS = 1000  # vocabulary for which all pairs of embeddings cost more tha
 
 
 @dataclass(frozen=True)
-class Transformer:
+class Transformer(Network):
     """A transformer as a Model. Raises ParamError if options are invalid or do not fit together.
 
     outputs: number of outputs at a position, None for the vocabulary. mlp: nodes of the MLP, 0 for attention alone. positions: longest
@@ -74,9 +60,7 @@ class Transformer:
     watch: Batch | None = field(default=None, compare=False)
     extra: tuple[Observable, ...] = field(default=(), compare=False)
 
-    @property
-    def name(self) -> str:
-        return "transformer"
+    name = "transformer"
 
     def __post_init__(self) -> None:
         for name, choices in CHOICES.items():
@@ -101,14 +85,11 @@ class Transformer:
     @property
     def groups(self) -> Mapping[str, str]:
         """{parameter: group}: embedding, attention, mlp, norm or head."""
-        return {name: GROUPS.get(name.split(".")[-1].removesuffix("_bias"), "norm") for name in self.starts()}
+        return {name: GROUPS.get(name.split(".")[-1].removesuffix("_bias"), "norm") for name in self.laws}
 
-    def rates(self, rate: float) -> dict[str, float]:
-        """{group: rate}: the same learning rate for all groups."""
-        return dict.fromkeys(sorted(set(self.groups.values())), float(rate))
-
-    def starts(self) -> dict[str, InitialLaw]:
-        """{parameter: InitialLaw}, in the order in which a seed draws them."""
+    @property
+    def laws(self) -> dict[str, InitialLaw]:
+        """{parameter: InitialLaw}, in the order in which a seed draws them; a matrix is (inputs, outputs)."""
         d, normal = self.width, self.start == "normal"
 
         def linear_map(name: str, place: str, inner: int, outer: int) -> dict[str, InitialLaw]:
@@ -132,19 +113,6 @@ class Transformer:
         laws |= {f"layer{i}.{name}": start for i in range(self.layers) for name, start in layer.items()}
         return laws | norm("norm", self.norm == "pre") | linear_map("head", "head", d, self.classes)
 
-    def initial(self, rngs: Sequence[Generator], dtype: str = "float64") -> Params:
-        """Initial parameters {name: (R, ...)}, drawn in float64, of seed r from rngs[r] alone; a matrix is (R, inputs, outputs)."""
-        params = {name: np.empty((len(rngs), *start.shape), dtype) for name, start in self.starts().items()}
-        for r, rng in enumerate(rngs):
-            for name, start in self.starts().items():
-                if start.law == "constant":
-                    params[name][r] = start.value
-                elif start.law == "uniform":
-                    params[name][r] = rng.uniform(-start.value, start.value, start.shape)
-                else:
-                    params[name][r] = start.value * rng.standard_normal(start.shape)
-        return params
-
     def memory(self, *, seeds: int, batch: int, length: int, read: int = 1) -> Mapping[str, int]:
         """{what takes memory: approximate number of numbers} for sequences of `length` tokens, with outputs at `read` positions."""
         width, layers, mlp = self.width, self.layers, self.mlp
@@ -161,7 +129,7 @@ class Transformer:
     @property
     def observables(self) -> tuple[Observable, ...]:
         """Those that need data only if there is a batch to watch."""
-        matrices = [name for name, start in self.starts().items() if len(start.shape) == 2]
+        matrices = [name for name, start in self.laws.items() if len(start.shape) == 2]
         costly, watch = self.vocabulary > MANY_TOKENS, self.watch
 
         def ranks(params: Params) -> Array:

@@ -7,32 +7,29 @@ in_context.markov: then the gradient goes through b too. Where s = e^2 (1 + 2 w 
 move e and w more than s.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 
 from odesim.base.arrays import Array, array_namespace, on_same_device
-from odesim.lab.training.optimizers import SGD, of_settings
-from odesim.lab.training.randomness import InBlocks
+from odesim.lab.training.network import InitialLaw, Network, constant
+from odesim.lab.training.optimizers import descent
+from odesim.lab.training.randomness import AT_ONCE, InBlocks
 from odesim.lab.training.task import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings, TrainingFacts, pair_of
-
-BLOCK = 2**14  # pairs of a seed that are drawn at once, where a batch is not larger
 
 
 @dataclass(frozen=True, eq=False)
-class Chain:
-    """Numbers e, w and b (R,) as a Model. Its batch: x (R, B) and y (R, B), what comes next, 0 or 1. Without b in start it is the best."""
+class Chain(Network):
+    """Numbers e, w and b (R,) as a Model. Its batch: x (R, B) and y (R, B), what comes next, 0 or 1. Without b in laws it is the best."""
 
     p: float
     q: float
-    start: Mapping[str, float]
+    laws: Mapping[str, InitialLaw]
 
     name = "reduced"
-    groups = MappingProxyType(dict.fromkeys("ewb", "all"))
 
     @property
     def observables(self) -> tuple[Observable, ...]:
@@ -41,12 +38,8 @@ class Chain:
         return (
             Observable("loss_population", self.population_loss, (), "loss in the mean over pairs"),
             Observable("s", lambda params: gain(params)[0], (), "how much more the logit of a 1 is after a 1"),
-            *(Observable.parameter(name, (), docs[name]) for name in self.start),
+            *(Observable.parameter(name, (), docs[name]) for name in self.laws),
         )
-
-    def initial(self, rngs: Sequence[Generator], dtype: str) -> Params:
-        """The same in every seed."""
-        return {name: np.full(len(rngs), value, dtype) for name, value in self.start.items()}
 
     def loss_and_gradients(self, params: Params, batch: Batch) -> tuple[Array, Params]:
         """The loss (R,) and its gradient {e, w, b: (R,)}."""
@@ -96,21 +89,20 @@ SETTINGS = (
     Setting("b", 0.0, "bias at the start"),
     Setting("bias", "learned", "or the best one at each step", choices=("learned", "best")),
     Setting("batch", 256, "pairs of a step", low=1),
-    Setting("eta", 0.05, "learning rate", low=0.0, open_low=True, rate_of="all"),
-    *SGD,
+    *descent(0.05),
 )
 
 
 def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
     """{what takes memory: number of numbers} of a training: pairs and what a step computes."""
     batch = values["batch"]
-    return {"the pairs": (4 * seeds + 3) * max(BLOCK, batch) + 6 * seeds * batch}
+    return {"the pairs": (4 * seeds + 3) * max(AT_ONCE, batch) + 6 * seeds * batch}
 
 
 def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Experiment:
     """The experiment."""
     p, q, batch = float(values["p"]), float(values["q"]), values["batch"]
-    rows = max(1, BLOCK // batch)
+    rows = max(1, AT_ONCE // batch)
 
     def pairs(rng: Generator, r: int) -> Batch:
         x = rng.random((rows, batch)) < p / (p + q)
@@ -120,11 +112,9 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     learned = values["bias"] == "learned"
     system = "in_context.markov_bias" if learned else "in_context.markov"
     return Experiment(
-        model=Chain(p, q, {name: float(values[name]) for name in ("ewb" if learned else "ew")}),
+        model=Chain(p, q, {name: constant(values[name]) for name in ("ewb" if learned else "ew")}),
         stream=InBlocks(seeds, rows, pairs),
-        optimizer=of_settings(values, {"all": float(values["eta"])}),
         steps=2000,
-        vocabulary=2,
         theory={system: {"p": p, "q": q}},
     )
 

@@ -21,8 +21,8 @@ from odesim.base.arrays import Array, array_namespace, on_host, on_same_device, 
 from odesim.base.errors import ParamError
 from odesim.lab.networks.joma import ACTIVATIONS as OF_NODES
 from odesim.lab.networks.joma import Activation
-from odesim.lab.training.optimizers import SGD, of_settings
-from odesim.lab.training.randomness import DATA, InBlocks, generators
+from odesim.lab.training.optimizers import SGD
+from odesim.lab.training.randomness import AT_ONCE, DATA, InBlocks, generators
 from odesim.lab.training.task import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings, Stream, pair_of
 
 # Activations g of a committee, and means E g(a) g(b) over Gaussian fields a, b.
@@ -153,8 +153,6 @@ def free_root(Q: Array, R: Array) -> Array:
 
 # Gaussian inputs and what a two-layer teacher sum_m A_m g(w_m . x / sqrt N) says of them, with noise; fresh in every iteration.
 
-BLOCK = 2**14  # numbers of a seed that are drawn at once, where a batch is not larger
-
 
 def orthogonal(normal: Array) -> Array:
     """Rows (n, N) of length sqrt N at right angles, each in the space of so many first columns of normal (N, n)."""
@@ -164,7 +162,7 @@ def orthogonal(normal: Array) -> Array:
 def examples(seeds: Sequence[int], teacher: Array, A: Array, activation: str, *, batch: int, sigma: float, dtype: str) -> Stream:
     """A Stream {"x": (R, batch, N), "y": (R, batch)}: x iid normal, y the teacher's output with noise of deviation sigma."""
     N = teacher.shape[2]
-    rows = max(1, BLOCK // (batch * N))
+    rows = max(1, AT_ONCE // (batch * N))
 
     def of_seed(rng: Generator, r: int) -> Batch:
         x = rng.standard_normal((rows, batch, N))
@@ -215,7 +213,7 @@ def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
     return {
         "the teachers": seeds * N * 3 * M,
         "the weights and their gradients": seeds * K * 5 * N,
-        "the inputs": seeds * 2 * (max(BLOCK, values["batch"] * N) + 2 * values["batch"] * K),
+        "the inputs": seeds * 2 * (max(AT_ONCE, values["batch"] * N) + 2 * values["batch"] * K),
     }
 
 
@@ -237,9 +235,8 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     return Experiment(
         model=network,
         stream=stream,
-        optimizer=of_settings(values, {"W": values["eta_W"], "v": values["eta_v"] / N}),
+        rates={"W": values["eta_W"], "v": values["eta_v"] / N},
         steps=TIME * N,
-        vocabulary=N,
         exact={"A": overlaps["A"], "T": np.eye(M)},
         theory={"classics.committee": theory},
     )

@@ -5,7 +5,7 @@ x; all are uniform. The place of an entry is its argument, so that one layer can
 to the last token before it knows f(x): one layer of H heads, width d and p bits a number errs where H (d + 1) p < n log n. Two layers can
 first give each entry of f its value under g.
 
-error: share of wrong answers in test sequences. In exact: error_guess, of the entry that comes most often in g.
+error: share of wrong answers in test sequences.
 """
 
 from functools import partial
@@ -25,13 +25,6 @@ def draw_tables(rng: Generator, count: int, *, entries: int) -> Batch:
     return {"tokens": tokens, "targets": tokens[row, entries + tokens[row, tokens[:, -1]]]}
 
 
-def guess(tokens: Array, targets: Array, entries: int) -> Array:
-    """The error (R,) of the most frequent entry of g, for each row of tokens (R, B, 2 entries + 1); the least of several."""
-    g = tokens[:, :, entries:-1]
-    most = (g[..., None] == np.arange(entries)).sum(axis=2).argmax(axis=-1)
-    return np.asarray((most != targets).mean(axis=1))
-
-
 def wrong(outputs: Array, targets: Array) -> Array:
     """The share of wrong answers (R,) from outputs (R, B, 1, C) and targets (R, B)."""
     return np.asarray((outputs[:, :, 0].argmax(axis=-1) != targets).mean(axis=1))
@@ -49,7 +42,6 @@ def sequences(values: Settings) -> Sequences:
         length=2 * n + 1,
         tests=512,
         watch=errors(wrong, (), "wrong answers in test sequences"),
-        exact=lambda test: {"error_guess": guess(test["tokens"], test["targets"], n)},
     )
 
 

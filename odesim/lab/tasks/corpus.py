@@ -33,7 +33,7 @@ from odesim.lab.networks.one_layer import DECODERS, FULL, FULL_SETTINGS, YZ, not
 from odesim.lab.networks.sequences import network_of
 from odesim.lab.networks.text import WordTopics, attention_to_text
 from odesim.lab.networks.transformer import Transformer
-from odesim.lab.training.optimizers import CLIP, of_settings
+from odesim.lab.training.optimizers import CLIP
 from odesim.lab.training.randomness import TESTS, Drawn, InBlocks, generators
 from odesim.lab.training.task import Batch, Experiment, Model, Observable, Optimizer, Pair, Params, ReferenceTask, Setting, Settings, Stream
 
@@ -432,8 +432,6 @@ def one_layer(corpus: Corpus, values: Settings, seeds: Sequence[int], dtype: str
         model=replace(model, extra=(validation_loss(model, stream.validation()),)) if values["validation"] > 0 else model,
         stream=contexts(pairs, stream, values, dtype),
         optimizer=descent,
-        steps=1000,
-        vocabulary=len(corpus.words),
         exact=classes | {"queries": pairs.queries, "next": pairs.next},
         theory={"scan_snap.full": {**classes, "eta_Y": values["eta_Y"], "eta_Z": values["eta_Z"]}} if as_assumed else {},
         labels=labels_of(corpus.words, pairs),
@@ -472,14 +470,14 @@ def transformer(corpus: Corpus, values: Settings, seeds: Sequence[int]) -> Exper
         batches = [stream.validation(part) for part in range(PARTS)] if isinstance(stream, Hidden) else [validation]
         watched = attention_to_text(model, batches, WordTopics(corpus.words, corpus.ids)) if model.layers else ()
         model = replace(model, watch=validation, extra=(*watched, validation_loss(model, validation)))
-    rates = model.rates(values["lr"])
-    return Experiment(model=model, stream=stream, optimizer=optimizer(values, "adam", rates), steps=1000, vocabulary=model.vocabulary)
+    rates = dict.fromkeys(sorted(set(model.groups.values())), float(values["lr"]))
+    return Experiment(model=model, stream=stream, optimizer=optimizer(values, "adam", rates))
 
 
 def optimizer(values: Settings, auto: str, rates: Mapping[str, float]) -> Optimizer:
     """The Optimizer of the settings; `auto` names the one for optimizer=auto. Momentum is of sgd alone."""
     name = auto if values["optimizer"] == "auto" else values["optimizer"]
-    return of_settings({"optimizer": name, "momentum": values["momentum"] if name == "sgd" else 0.0, "clip": values["clip"]}, rates)
+    return Optimizer.of({"optimizer": name, "momentum": values["momentum"] if name == "sgd" else 0.0, "clip": values["clip"]}, rates)
 
 
 DOC = "the next word of a real text: frequent pairs in the one-layer model (tian2023scan), or every next or masked token in a transformer"

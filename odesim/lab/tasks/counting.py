@@ -6,7 +6,7 @@ encoder that sees both sides or the past alone, and a decoder of the questions; 
 accurate. Here one transformer reads both. Without positions and with both sides seen it cannot know the order of its tokens: no question
 can be answered better than by the number of all ones.
 
-error: share of wrong counts in test rows, by question. In exact: error_guess, that of the most frequent count of each question.
+error: share of wrong counts in test rows, by question.
 """
 
 from functools import partial
@@ -41,12 +41,6 @@ def wrong(outputs: Array, targets: Array) -> Array:
     return np.asarray((outputs.argmax(axis=-1) != targets).mean(axis=1))
 
 
-def guess(targets: Array) -> Array:
-    """The error (R, regions) of the most frequent count of each question."""
-    most = [[np.bincount(column).max() for column in rows.T] for rows in targets]
-    return 1 - np.array(most) / targets.shape[1]
-
-
 SETTINGS = (
     Setting("length", 16, "bits and brackets of a row", low=2),
     Setting("regions", 2, "regions of a row, with two brackets each", low=1),
@@ -69,7 +63,6 @@ def sequences(values: Settings) -> Sequences:
         tests=256,
         watch=errors(wrong, ("region",), "wrong counts in test rows, by region"),
         read=regions,
-        exact=lambda test: {"error_guess": guess(test["targets"])},
         labels=lambda: {"region": tuple(str(n + 1) for n in range(regions))},
     )
 

@@ -27,7 +27,7 @@ from odesim.base.errors import ParamError, counted
 from odesim.lab.networks.measures import by_layer
 from odesim.lab.networks.sequences import network_of
 from odesim.lab.networks.transformer import Transformer
-from odesim.lab.training.optimizers import ADAM, of_settings
+from odesim.lab.training.optimizers import ADAM
 from odesim.lab.training.randomness import OFFICIAL_SHIFT, RNGS, TESTS, InBlocks, InOrder, TorchGenerator, generators, normal_outputs
 from odesim.lab.training.task import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings, Stream
 
@@ -149,7 +149,7 @@ def drawn_names(design: Transformer) -> list[str]:
 
 def draw_start(torch: TorchGenerator, design: Transformer) -> Iterator[tuple[str, Array]]:
     """(name, values) of the parameters that are drawn: a table of N(0, 1), layers uniform, torch's rows being their outputs."""
-    laws = design.starts()
+    laws = design.laws
     for name in drawn_names(design):
         law = laws[name]
         yield name, torch.normal(law.shape) if law.law == "normal" else torch.uniform(-law.value, law.value, law.shape[::-1]).T
@@ -157,13 +157,13 @@ def draw_start(torch: TorchGenerator, design: Transformer) -> Iterator[tuple[str
 
 def start_outputs(design: Transformer) -> int:
     """How many of torch's 32-bit outputs draw_start takes."""
-    laws = [design.starts()[name] for name in drawn_names(design)]
+    laws = [design.laws[name] for name in drawn_names(design)]
     return sum(normal_outputs(prod(law.shape)) if law.law == "normal" else prod(law.shape) for law in laws)
 
 
 def official_start(seeds: Sequence[int], design: Transformer, dtype: str) -> Params:
     """The parameters {name: (R, ...)} of the published runs before the first update."""
-    params = {name: np.full((len(seeds), *law.shape), law.value, dtype) for name, law in design.starts().items()}
+    params = {name: np.full((len(seeds), *law.shape), law.value, dtype) for name, law in design.laws.items()}
     for r, seed in enumerate(seeds):
         for name, values in draw_start(TorchGenerator(seed + OFFICIAL_SHIFT), design):
             params[name][r] = values
@@ -252,10 +252,8 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     return Experiment(
         model=replace(transformer, watch=test, extra=(correlation(transformer, test, latents),)),
         stream=lambda iteration: {**classes, "weight": labels(iteration)["weight"].astype(dtype)},  # each class once, as often as drawn
-        optimizer=of_settings(values, transformer.rates(values["lr"])),
         steps=STEPS,
         start=partial(official_start, seeds, transformer) if official else None,
-        vocabulary=values["vocabulary"],
         exact={
             "latents0": latents[0],
             "latents1": latents[1],

@@ -17,7 +17,8 @@ from odesim.base.arrays import Array, array_namespace, on_same_device
 from odesim.lab.networks.joma import ACTIVATIONS, ce
 from odesim.lab.networks.measures import by_layer
 from odesim.lab.tasks.hierarchy_dag import SETS, dag_of_seed, latents_of
-from odesim.lab.training.optimizers import SGD, of_settings
+from odesim.lab.training.network import InitialLaw, constant, draw_start
+from odesim.lab.training.optimizers import descent
 from odesim.lab.training.task import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings, pair_of
 
 # Two layers of MLP with exp attention and a linear decoder, with hand-written gradients of the cross-entropy.
@@ -48,13 +49,11 @@ class TwoLayers:
     def initial(self, rngs: Sequence[Generator], dtype: str) -> Params:
         """V1 (R, K1, K0), V2 (R, K2, K1), U (R, C, K2) normal, xi1, xi2 0, and Z1, Z2 half the squared weights."""
         K0, K1, K2, C = self.shape
-        drawn = [[rng.standard_normal(shape) for shape in ((K1, K0), (K2, K1), (C, K2))] for rng in rngs]
-        V1, V2, U = (np.stack(parts) for parts in zip(*drawn, strict=True))
-        V1 *= self.scale / np.sqrt(self.present or K0)
-        V2 *= self.scale / np.sqrt(K1)
-        U *= self.scale / np.sqrt(K2)
-        R = len(rngs)
-        start = {"V1": V1, "V2": V2, "U": U, "xi1": np.zeros((R, K1)), "xi2": np.zeros((R, K2)), "Z1": V1**2 / 2, "Z2": V2**2 / 2}
+        shapes = {"V1": (K1, K0), "V2": (K2, K1), "U": (C, K2)}
+        inputs = {"V1": self.present or K0, "V2": K1, "U": K2}
+        laws = {name: InitialLaw(shape, "normal", self.scale / np.sqrt(inputs[name])) for name, shape in shapes.items()}
+        start = draw_start({**laws, "xi1": constant(np.zeros(K1)), "xi2": constant(np.zeros(K2))}, rngs, "float64")
+        start |= {f"Z{s}": start[f"V{s}"] ** 2 / 2 for s in (1, 2)}
         return {name: a.astype(dtype) for name, a in start.items()}
 
     def hidden(self, params: Params, x: Array) -> tuple[Array, Array, Array, Array]:
@@ -113,8 +112,7 @@ SETTINGS = (
     Setting("K2", 100, "nodes of the second", low=1),
     Setting("phi", "identity", "activation of the nodes", choices=tuple(ACTIVATIONS)),
     Setting("init_scale", 1.0, "deviation of the start, over sqrt(inputs)", low=0.0),
-    Setting("eta", 0.02, "learning rate", low=0.0, open_low=True, rate_of="all"),
-    *SGD,
+    *descent(0.02),
 )
 
 
@@ -145,9 +143,7 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     return Experiment(
         model=replace(network, observables=layer_observables(network, batch, latents)),
         stream=lambda i: batch,
-        optimizer=of_settings(values, {"all": float(values["eta"])}),
         steps=300,
-        vocabulary=values["vocabulary"],
         exact={"X": X, "latents0": latents[0], "latents1": latents[1]},
         theory={name: {"X": X, "pi": batch["pi"], "y": batch["label"]} for name in DESCRIBED.values()},
     )

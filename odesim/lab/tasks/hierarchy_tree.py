@@ -1,17 +1,15 @@
 """The task hierarchy_tree: a transformer classifies sequences of tokens from a binary latent tree.
 
 Source: tian2023joma, Section 5. The leaves that are 1 are the tokens of a sequence, in no order. The root has one child for each class,
-which is 1 for its class alone (root=one_hot), or children that are 1 with probabilities q (A, num_classes) of one's own (root=given).
-The transformer has no positions: a place for every leaf, hidden where the leaf is 0, and a last one that reads the class, which looks
-at all that are there. NCorr[s] is the correlation of a latent of height s + 1 with its best MLP node of block s, the largest
-activation over the places of a sequence. In exact: the moments of the leaves' polarities, P[l | m] of Theorem 5 for all pairs, and
-loss_bayes, the loss on the test sequences of the true probabilities of the classes.
+which is 1 for its class alone. The transformer has no positions: a place for every leaf, hidden where the leaf is 0, and a last one that
+reads the class, which looks at all that are there. NCorr[s] is the correlation of a latent of height s + 1 with its best MLP node of
+block s, the largest activation over the places of a sequence. In exact: loss_bayes, the loss on the test sequences of the true
+probabilities of the classes.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -19,11 +17,10 @@ from numpy.random import Generator
 from odesim.base.arrays import Array, array_namespace
 from odesim.base.errors import ParamError
 from odesim.lab.networks.measures import by_layer
-from odesim.lab.networks.sequences import network_of
+from odesim.lab.networks.sequences import Sequences, network_of, sequence_task
 from odesim.lab.networks.transformer import Transformer
-from odesim.lab.training.optimizers import ADAM, of_settings
-from odesim.lab.training.randomness import TESTS, Drawn, generators
-from odesim.lab.training.task import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings
+from odesim.lab.training.optimizers import ADAM
+from odesim.lab.training.task import Batch, Observable, Params, Setting, Settings
 
 # A binary latent tree: samples, exact moments, and the posterior of the class given tokens.
 #
@@ -71,10 +68,6 @@ class Tree:
         edges = depth + other - 2 * self.meeting_depth(depth, other)
         return np.where(a[:, None] == b, self.rho ** edges.astype(float), apart)
 
-    def covariance(self, depth: int, other: int) -> Array:
-        """Cov(s, s') (n, n') of the nodes of two depths."""
-        return self.second(depth, other) - np.outer(self.mean(depth), self.mean(other))
-
     def conditional(self) -> Array:
         """P[y_l = 1 | y_m = 1] (M, M) of the leaves, row l and column m; 0 where y_m is never 1."""
         e = self.mean(self.depth)
@@ -116,26 +109,23 @@ class Tree:
 
 
 TEST_SEQUENCES, WATCHED_SEQUENCES = 256, 64  # number of test sequences, and of those whose attention is recorded
-MAX_LEAVES = 2048  # leaves
-TOLERANCE = 1e-6  # of probabilities that sum to 1
+MAX_LEAVES = 2048
 
 
-def draw_sequences(tree: Tree, rng: Generator, count: int) -> Batch:
-    """Random sequences of the tree: tokens and padding (count, M + 1), targets (count,)."""
-    classes, nodes = tree.sample(rng, count)
-    padding = np.pad(~nodes[-1], [(0, 0), (0, 1)])
-    return {"tokens": np.tile(np.arange(tree.leaves + 1), (count, 1)), "padding": padding, "targets": classes}
+def draw_sequences(rng: Generator, count: int, *, tree: Tree, nodes: bool = False) -> Batch:
+    """Random sequences of the tree: tokens and padding (count, M + 1), targets (count,).
+
+    nodes: with depth1, depth2, ... (count, n), whether each node of this depth is 1.
+    """
+    classes, layers = tree.sample(rng, count)
+    padding = np.pad(~layers[-1], [(0, 0), (0, 1)])
+    batch = {"tokens": np.tile(np.arange(tree.leaves + 1), (count, 1)), "padding": padding, "targets": classes}
+    return batch | ({f"depth{d}": layer for d, layer in enumerate(layers, 1)} if nodes else {})
 
 
-def nodes_of_tests(tree: Tree, seeds: Sequence[int]) -> tuple[Array, ...]:
-    """Whether nodes are 1 in the test sequences: (R, TEST_SEQUENCES, n) for each of the depths 1 to L."""
-    drawn = [tree.sample(rng, TEST_SEQUENCES)[1] for rng in generators(seeds, TESTS)]
-    return tuple(np.stack(layer) for layer in zip(*drawn, strict=True))
-
-
-def observables(model: Transformer, test: Batch, nodes: Sequence[Array]) -> tuple[Observable, ...]:
-    """The observables NCorr (R, S) of latents of heights 1 to S and loss_test (R,). nodes: those at the depths 1 to L."""
-    latents = nodes[-2::-1]
+def observables(model: Transformer, test: Batch, depth: int) -> tuple[Observable, ...]:
+    """The observables NCorr (R, S) of latents of heights 1 to S, of which a tree of this depth has depth - 1, and loss_test (R,)."""
+    latents = [test[f"depth{d}"] for d in range(depth - 1, 0, -1)]
 
     def ncorr(params: Params) -> Array:
         hidden = model.forward(params, test).hidden  # (R, B, T, mlp) each
@@ -145,32 +135,8 @@ def observables(model: Transformer, test: Batch, nodes: Sequence[Array]) -> tupl
         return by_layer(latents, [(h * visible).max(axis=2) for h in hidden], xp.ones(hidden[0].shape[:2], hidden[0].dtype))
 
     doc = "correlation of a latent with its best MLP node, mean over latents"
-    return (
-        Observable("NCorr", ncorr, ("height",), doc, costly=True),
-        Observable("loss_test", lambda params: model.loss_of(params, test), (), "loss of the test sequences", costly=True),
-    )
-
-
-def make_tree(values: Mapping[str, Any]) -> Tree:
-    """The Tree of the settings. Raises ParamError for invalid probabilities or more than MAX_LEAVES leaves."""
-    D = values["num_classes"]
-    if (values["root"] == "given") != (values["q"] is not None):
-        raise ParamError(
-            f"root={values['root']} " + ("has its own q, and none can be given" if values["root"] == "one_hot" else "needs a q")
-        )
-    q = np.eye(D) if values["q"] is None else np.array(values["q"], float)
-    p = np.full(D, 1 / D) if values["p"] is None else np.array(values["p"], float)
-    if q.ndim != 2 or q.shape[1] != D:
-        raise ParamError(f"q has a row for each child of the root and num_classes={D}: that many columns, not the shape {q.shape}")
-    if p.shape != (D,) or abs(p.sum() - 1) > TOLERANCE:
-        raise ParamError(f"p holds num_classes={D} probabilities that sum to 1, not the shape {p.shape} with the sum {p.sum():g}")
-    tree = Tree(q, p / p.sum(), values["num_children"], values["depth"], values["rho"])
-    if tree.leaves > MAX_LEAVES:
-        raise ParamError(
-            f"the tree has {tree.leaves} leaves, num_children^(depth - 1) for each of {len(q)} children of the root; "
-            f"at most {MAX_LEAVES} can be"
-        )
-    return tree
+    test_loss = Observable("loss_test", lambda params: model.loss_of(params, test), (), "loss of the test sequences", costly=True)
+    return (*[Observable("NCorr", ncorr, ("height",), doc, costly=True)] * bool(latents), test_loss)
 
 
 SETTINGS = (
@@ -178,9 +144,6 @@ SETTINGS = (
     Setting("num_children", 2, "N, children of a node below the root", low=1),
     Setting("depth", 4, "L, of the leaves; the root has 0", low=1, high=64),
     Setting("rho", 0.9, "correlation of a node with its parent", low=-1.0, high=1.0),
-    Setting("root", "one_hot", "children of the root: one a class, or by the probabilities q", choices=("one_hot", "given")),
-    Setting("q", None, "with root=given: P[child of the root is 1 | class] (A, D)", low=0.0, high=1.0),
-    Setting("p", None, "probabilities of the classes (D,), or all the same", low=0.0, high=1.0),
     Setting("batch", 64, "sequences of a batch", low=1),
     Setting("width", 32, "of the embeddings", low=1),
     Setting("layers", 2, "blocks", low=1),
@@ -192,48 +155,30 @@ SETTINGS = (
 )
 
 
-def network(values: Settings, leaves: int) -> Transformer:
-    """The transformer on a tree with so many leaves. Raises ParamError for heads that do not divide the width."""
-    return network_of(values, leaves + 1, outputs=values["num_classes"], activation="relu", causal=False)
+def sequences(values: Settings) -> Sequences:
+    """A transformer that sees all places. Raises ParamError for more than MAX_LEAVES leaves."""
+    D, N, L = (values[name] for name in ("num_classes", "num_children", "depth"))
+    if (leaves := D * N ** (L - 1)) > MAX_LEAVES:
+        raise ParamError(f"the tree has {leaves} leaves, num_classes * num_children^(depth - 1); at most {MAX_LEAVES} can be")
+    tree = Tree(np.eye(D), np.full(D, 1 / D), N, L, values["rho"])
 
+    def exact(test: Batch) -> Mapping[str, Array]:
+        pairs = zip(test[f"depth{L}"], test["targets"], strict=True)
+        of_class = [np.take_along_axis(tree.posterior(y), k[:, None], axis=1) for y, k in pairs]
+        return {"loss_bayes": -np.stack(of_class).mean(axis=(1, 2))}
 
-def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
-    """{what takes memory: number of numbers} of a training: the tree, sequences, parameters, a step. make() bounds the leaves."""
-    D, batch = values["num_classes"], values["batch"]
-    roots = D if values["q"] is None else len(values["q"])
-    leaves = min(roots * values["num_children"] ** (values["depth"] - 1), MAX_LEAVES)
-    return {
-        **network(values, leaves).memory(seeds=seeds, batch=max(batch, TEST_SEQUENCES), length=leaves + 1),
-        "the sequences": 4 * seeds * (batch + TEST_SEQUENCES) * leaves,
-        "the tree": D * D + 6 * leaves**2,
-    }
-
-
-def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Experiment:
-    """The experiment. Raises ParamError for an invalid tree."""
-    tree = make_tree(values)
-    L, stream = tree.depth, Drawn(seeds, partial(draw_sequences, tree), batch=values["batch"])
-    test, nodes = stream.test(TEST_SEQUENCES), nodes_of_tests(tree, seeds)
-    transformer = replace(network(values, tree.leaves), watch={name: a[:, :WATCHED_SEQUENCES] for name, a in test.items()})
-    extra = observables(transformer, test, nodes)
-    of_class = [np.take_along_axis(tree.posterior(y), k[:, None], axis=1) for y, k in zip(nodes[-1], test["targets"], strict=True)]
-    return Experiment(
-        model=replace(transformer, extra=extra if L > 1 else extra[1:]),
-        stream=stream,
-        optimizer=of_settings(values, transformer.rates(values["lr"])),
-        steps=1000,
-        vocabulary=tree.leaves + 1,
-        exact={
-            "mean": tree.mean(L),
-            "class_mean": tree.class_mean(L),
-            "second": tree.second(L, L),
-            "covariance": tree.covariance(L, L),
-            "conditional": tree.conditional(),
-            "height": tree.heights(),
-            "loss_bayes": -np.stack(of_class).mean(axis=(1, 2)),
-        },
+    return Sequences(
+        network_of(values, leaves + 1, outputs=D, activation="relu", causal=False),
+        partial(draw_sequences, tree=tree),
+        length=leaves + 1,
+        tests=TEST_SEQUENCES,
+        watch=partial(observables, depth=L),
+        draw_test=partial(draw_sequences, tree=tree, nodes=True),
+        exact=exact,
+        attended=WATCHED_SEQUENCES,
+        other={"the tree": 6 * leaves**2},
     )
 
 
 DOC = "the class at the root of a binary latent tree, from the tokens at its leaves (tian2023joma, Section 5)"
-TASK = ReferenceTask("hierarchy_tree", DOC, SETTINGS, make, memory, ("transformer",))
+TASK = sequence_task("hierarchy_tree", DOC, SETTINGS, sequences, steps=1000)

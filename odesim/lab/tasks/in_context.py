@@ -8,17 +8,17 @@ In the mean over prompts descent is that of in_context.separate and in_context.m
 sqrt(eta / batch). The published program divides by N only where lengths vary: elsewhere its W is N times smaller than here.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from types import MappingProxyType
 
 import numpy as np
 from numpy.random import Generator
 
 from odesim.base.arrays import Array, array_namespace, on_same_device, shaped
 from odesim.base.errors import ParamError
-from odesim.lab.training.optimizers import SGD, of_settings
+from odesim.lab.training.network import InitialLaw, Network
+from odesim.lab.training.optimizers import descent
 from odesim.lab.training.randomness import Drawn
 from odesim.lab.training.task import Batch, Experiment, Observable, Pair, Params, ReferenceTask, Setting, Settings, pair_of
 
@@ -36,25 +36,17 @@ def draw_prompts(lam: Array, N: int, dtype: str, rng: Generator, count: int) -> 
 
 
 @dataclass(frozen=True, eq=False)
-class LinearAttention:
+class LinearAttention(Network):
     """Heads with v (H,) and k, q (H, D), or U (H, D, D), as a Model. Its batch: that of draw_prompts, with a leading axis of seeds.
 
-    lam (D,): variances of the inputs. N: pairs of a prompt. shapes: of the weights by name. start: those that are given, the same in every
-    seed; the others are normal of deviation `scale`.
+    lam (D,): variances of the inputs. N: pairs of a prompt.
     """
 
+    laws: Mapping[str, InitialLaw]
     lam: Array
     N: int
-    shapes: Mapping[str, tuple[int, ...]]
-    start: Mapping[str, Array]
-    scale: float = 0.1
 
     name = "linear_attention"
-
-    @property
-    def groups(self) -> Mapping[str, str]:
-        """One learning rate for all weights."""
-        return MappingProxyType(dict.fromkeys(self.shapes, "all"))
 
     @property
     def observables(self) -> tuple[Observable, ...]:
@@ -64,22 +56,13 @@ class LinearAttention:
             Observable("loss_population", self.population_loss, (), "loss in the mean over prompts"),
             Observable("share", self.share, ("a",), "W_aa over its optimum 1 / Gamma_a"),
             Observable("W", self.product, ("a", "b"), "the prediction is beta^T W x_q, beta the mean of y_n x_n"),
-            *(Observable.parameter(name, axes[name], "weights of heads") for name in self.shapes),
+            *(Observable.parameter(name, axes[name], "weights of heads") for name in self.laws),
         )
 
     @property
     def Gamma(self) -> Array:
         """(1 + 1/N) lam + tr / N (D,)."""
         return self.lam + (self.lam + self.lam.sum()) / self.N
-
-    def initial(self, rngs: Sequence[Generator], dtype: str) -> Params:
-        """All weights (R, ...), drawn in the order v, k, q or v, U."""
-        drawn: dict[str, list[Array]] = {name: [] for name in self.shapes}
-        for rng in rngs:
-            for name, shape in self.shapes.items():
-                normal = self.scale * rng.standard_normal(shape)
-                drawn[name].append(self.start.get(name, normal))
-        return {name: np.stack(rows).astype(dtype) for name, rows in drawn.items()}
 
     def loss_and_gradients(self, params: Params, batch: Batch) -> tuple[Array, Params]:
         """Loss (R,) and its gradient by parameter (R, ...)."""
@@ -144,8 +127,7 @@ SETTINGS = (
     Setting("q", None, "queries at the start (H, D); normal"),
     Setting("U", None, "merged matrices at the start (H, D, D); normal", rank=3),
     Setting("batch", 128, "prompts of a step", low=1),
-    Setting("eta", 0.05, "learning rate", low=0.0, open_low=True, rate_of="all"),
-    *SGD,
+    *descent(0.05),
 )
 
 
@@ -165,17 +147,16 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     D, H, kind = values["D"], values["H"], values["weights"]
     lam = shaped("lam", values["lam"], 0.4 * (1 - np.arange(D) / D), f"D={D}")
     shapes = {name: (H,) + (D,) * (RANKS[name] - 1) for name in KINDS[kind]}
-    start = dict[str, Array]()
-    for name in (name for name in RANKS if values[name] is not None):
+    given = {name: values[name] for name in RANKS if values[name] is not None}
+    for name in given:
         if name not in shapes:
             raise ParamError(f"{name}: heads with weights={kind} have {', '.join(shapes)}")
-        start[name] = shaped(name, values[name], np.empty(shapes[name]), f"H={H} and D={D}")
+        given[name] = shaped(name, given[name], np.empty(shapes[name]), f"H={H} and D={D}")
+    laws = {name: InitialLaw(shape, "normal", float(values["init_scale"]), given.get(name)) for name, shape in shapes.items()}
     return Experiment(
-        model=LinearAttention(lam, values["N"], shapes, start, scale=float(values["init_scale"])),
+        model=LinearAttention(laws, lam, values["N"]),
         stream=Drawn(seeds, partial(draw_prompts, lam, values["N"], dtype), batch=values["batch"]),
-        optimizer=of_settings(values, {"all": float(values["eta"])}),
         steps=2000,
-        vocabulary=D,
         exact={"lam": lam},
         theory={f"in_context.{kind}": {"lam": lam, "N": values["N"]}},
     )

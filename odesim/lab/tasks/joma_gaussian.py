@@ -17,9 +17,20 @@ import numpy as np
 from odesim.base.arrays import Array
 from odesim.base.errors import ParamError
 from odesim.lab.networks.joma import ACTIVATIONS, SIGNALS, JomaBlock, equal_cosines, joma_observables
-from odesim.lab.training.optimizers import SGD, of_settings
+from odesim.lab.training.optimizers import SGD
 from odesim.lab.training.randomness import DATA, INITIAL, generators
-from odesim.lab.training.task import Batch, Experiment, Params, ReferenceTask, Setting, Settings, TrainingFacts, pair_of, same_quantity
+from odesim.lab.training.task import (
+    Batch,
+    Experiment,
+    Optimizer,
+    Params,
+    ReferenceTask,
+    Setting,
+    Settings,
+    TrainingFacts,
+    pair_of,
+    same_quantity,
+)
 
 WIDTH2 = 30.0  # of the hill: exp(-distance^2 / 30)
 
@@ -135,9 +146,8 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     return Experiment(
         model=replace(block, observables=joma_observables(block, data, start, ratio)),
         stream=lambda i: data,
-        optimizer=of_settings({name: values[name] for name in ("optimizer", "momentum")}, rates),  # its cosine is of embeddings
+        optimizer=Optimizer(values["optimizer"], rates, values["momentum"]),  # the setting cosine is of embeddings
         steps=2000,
-        vocabulary=Mc + 1,
         exact={"X": data["x"]},
         theory={**theory(block, data, start, ratio), **joint_theory(block, data, ratio)},
     )

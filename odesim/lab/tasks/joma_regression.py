@@ -16,7 +16,7 @@ from numpy.random import Generator
 from odesim.base.arrays import Array, array_namespace, shaped
 from odesim.lab.networks.joma import JomaBlock
 from odesim.lab.networks.measures import entropy, softmax
-from odesim.lab.training.optimizers import SGD, of_settings
+from odesim.lab.training.optimizers import SGD
 from odesim.lab.training.randomness import Drawn
 from odesim.lab.training.task import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings, TrainingFacts, pair_of
 
@@ -83,9 +83,7 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     return Experiment(
         model=replace(node, observables=node_observables(c)),
         stream=Drawn(seeds, partial(draw_targets, c, dtype), batch=values["batch"]),
-        optimizer=of_settings(values, rates),
-        steps=1000,
-        vocabulary=M + 1,
+        rates=rates,
         exact={"c": c},
         theory={"joma.self_consistent": {"c": c}},
     )

@@ -11,14 +11,15 @@ The start is init_scale times normal numbers, theta first; xi has no mean, which
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 
 import numpy as np
 from numpy.random import Generator
 
 from odesim.base.arrays import Array, array_namespace, on_host, on_same_device
 from odesim.base.errors import ParamError
-from odesim.lab.training.optimizers import OPTIMIZERS, SGD, of_settings
+from odesim.lab.networks.measures import log_softmax
+from odesim.lab.training.network import InitialLaw, Network
+from odesim.lab.training.optimizers import OPTIMIZERS, SGD, descent
 from odesim.lab.training.randomness import DATA, generators
 from odesim.lab.training.task import Batch, Experiment, Link, Observable, Params, ReferenceTask, Setting, Settings, pair_of
 
@@ -34,17 +35,15 @@ def pairs_of(p: int, chosen: Array) -> Batch:
 
 
 @dataclass(frozen=True, eq=False)
-class Adder:
+class Adder(Network):
     """theta and xi (N, p) as a Model. Its batch: that of pairs_of. held: the pairs that are not trained on, none of them for {}."""
 
+    laws: Mapping[str, InitialLaw]
     p: int
-    N: int
-    scale: float
     activation: str
     held: Batch
 
     name = "two_layers"
-    groups = MappingProxyType({"theta": "all", "xi": "all"})
 
     @property
     def observables(self) -> tuple[Observable, ...]:
@@ -64,20 +63,17 @@ class Adder:
             *(held if self.held else ()),
         )
 
-    def initial(self, rngs: Sequence[Generator], dtype: str) -> Params:
-        """theta and xi (R, N, p)."""
-        drawn = np.stack([self.scale * rng.standard_normal((2, self.N, self.p)) for rng in rngs]).astype(dtype)
-        theta, xi = drawn[:, 0].copy(), drawn[:, 1]
-        return {"theta": theta, "xi": xi - xi.mean(axis=2, keepdims=True)}
+    def initial(self, rngs: Sequence[Generator], dtype: str = "float64") -> Params:
+        """theta and xi (R, N, p), the latter less its mean."""
+        params = super().initial(rngs, dtype)
+        return {**params, "xi": params["xi"] - params["xi"].mean(axis=2, keepdims=True)}
 
     def forward(self, params: Params, batch: Batch) -> tuple[Array, Array, Array]:
         """What neurons read (R, B, N), what they say (R, B, N), and ln of probabilities of sums (R, B, p)."""
         xp = array_namespace(params["theta"])
         read = batch["terms"] @ params["theta"].swapaxes(1, 2)
         says = read * read if self.activation == "square" else xp.maximum(read, 0)
-        logits = says @ params["xi"]
-        logits = logits - logits.max(axis=2)[..., None]
-        return read, says, logits - xp.log(xp.exp(logits).sum(axis=2))[..., None]
+        return read, says, log_softmax(says @ params["xi"])
 
     def loss_and_gradients(self, params: Params, batch: Batch) -> tuple[Array, Params]:
         """Loss (R,) and its gradient by parameter (R, N, p)."""
@@ -127,7 +123,7 @@ SETTINGS = (
     Setting("activation", "square", "of a neuron", choices=ACTIVATIONS),
     Setting("share", 1.0, "of the pairs x, y that is trained on, drawn by seed", low=0.0, high=1.0, open_low=True),
     Setting("init_scale", 0.02, "deviation of normal weights at the start", low=0.0, open_low=True),
-    Setting("eta", 1.0, "learning rate", low=0.0, open_low=True, rate_of="all"),
+    descent(1.0)[0],
     Setting("weight_decay", 0.0, "of weights", low=0.0),
     Setting("optimizer", "sgd", "how it descends", choices=OPTIMIZERS),
     SGD[1],
@@ -148,14 +144,13 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     count = round(share * p * p)
     if count == 0:
         raise ParamError(f"share of modular: {share:g} of {p * p} pairs is none")
+    normal = InitialLaw((values["N"], p), "normal", float(values["init_scale"]))
     order = np.stack([rng.permutation(p * p) if count < p * p else np.arange(p * p) for rng in generators(seeds, DATA)])
     batch, held = ({k: a.astype(dtype) for k, a in pairs_of(p, part).items()} for part in (order[:, :count], order[:, count:]))
     return Experiment(
-        model=Adder(p, values["N"], float(values["init_scale"]), values["activation"], held if count < p * p else {}),
+        model=Adder(dict.fromkeys(("theta", "xi"), normal), p, values["activation"], held if count < p * p else {}),
         stream=lambda i: batch,
-        optimizer=of_settings(values, {"all": float(values["eta"])}),
         steps=900,
-        vocabulary=p,
         theory={"modular.phases": {"p": float(p)}},
     )
 

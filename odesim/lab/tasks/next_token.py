@@ -5,16 +5,17 @@ context; labels are drawn by their frequencies y. Words that are never a label a
 differences of w settle, the soft part. In the mean over labels a step is one of margin.next_token, in its clock ln(1 + eta i).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 import numpy as np
 from numpy.random import Generator
 
 from odesim.base.arrays import Array, array_namespace, on_same_device, shaped
 from odesim.base.errors import ParamError
-from odesim.lab.training.optimizers import SGD, of_settings
+from odesim.lab.networks.measures import log_softmax
+from odesim.lab.training.network import InitialLaw, Network, constant
+from odesim.lab.training.optimizers import descent
 from odesim.lab.training.randomness import InBlocks
 from odesim.lab.training.task import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings, pair_of
 
@@ -22,14 +23,14 @@ BLOCK = 1000  # steps whose labels are drawn at once
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
+class Column(Network):
     """Logits w (K,) of the query's column as a Model. Its batch: often (R, K), the share of each word among the labels."""
 
+    laws: Mapping[str, InitialLaw]
     m: Array
     y: Array
 
     name = "column"
-    groups = MappingProxyType({"w": "all"})
 
     @property
     def observables(self) -> tuple[Observable, ...]:
@@ -40,16 +41,9 @@ class Column:
             Observable("probability", lambda params: array_namespace(params["w"]).exp(self.log_p(params["w"])), ("j",), "prediction"),
         )
 
-    def initial(self, rngs: Sequence[Generator], dtype: str) -> Params:
-        """w (R, K): 0."""
-        return {"w": np.zeros((len(rngs), len(self.m)), dtype)}
-
     def log_p(self, w: Array) -> Array:
         """ln of the prediction (R, K)."""
-        xp = array_namespace(w)
-        logits = w + xp.asarray(np.log(self.m), dtype=w.dtype)
-        logits = logits - logits.max(axis=1)[:, None]
-        return logits - xp.log(xp.exp(logits).sum(axis=1))[:, None]
+        return log_softmax(w + array_namespace(w).asarray(np.log(self.m), dtype=w.dtype))
 
     def loss_and_gradients(self, params: Params, batch: Batch) -> tuple[Array, Params]:
         """Loss (R,), the mean cross-entropy of the labels, and its gradient {w: (R, K)}."""
@@ -67,8 +61,7 @@ SETTINGS = (
     Setting("y", None, "how often each is the label (K,), of sum 1; 0, 2, 1, 1, ... over their sum", low=0.0, rank=1),
     Setting("m", None, "how often each is in the context (K,); once", low=0.0, open_low=True, rank=1),
     Setting("batch", 64, "labels of a step", low=1),
-    Setting("eta", 0.05, "learning rate", low=0.0, open_low=True, rate_of="all"),
-    *SGD,
+    *descent(0.05),
 )
 
 
@@ -89,11 +82,9 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
         return {"often": (rng.multinomial(batch, y, size=BLOCK) / batch).astype(dtype)}
 
     return Experiment(
-        model=Column(m, y),
+        model=Column({"w": constant(np.zeros(K))}, m, y),
         stream=InBlocks(seeds, BLOCK, labels),
-        optimizer=of_settings(values, {"all": float(values["eta"])}),
         steps=2000,
-        vocabulary=K,
         exact={"y": y},
         theory={"margin.next_token": {"m": m, "y": y}},
     )

@@ -10,42 +10,36 @@ in noise.sgd_least_squares, whose paths have the law of those of SGD to first or
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 
 import numpy as np
 from numpy.random import Generator
 
 from odesim.base.arrays import Array, array_namespace, on_same_device, shaped
-from odesim.lab.training.optimizers import SGD, of_settings
-from odesim.lab.training.randomness import InBlocks
-from odesim.lab.training.task import Batch, Experiment, Link, Observable, Params, ReferenceTask, Setting, Settings, TrainingFacts, pair_of
-
-BLOCK = 2**14  # numbers of a seed that are drawn at once, where a batch is not larger
+from odesim.lab.training.network import InitialLaw, Network, constant
+from odesim.lab.training.optimizers import descent
+from odesim.lab.training.randomness import AT_ONCE, InBlocks
+from odesim.lab.training.task import Batch, Experiment, Link, Observable, Params, ReferenceTask, Setting, Settings, pair_of
 
 
 @dataclass(frozen=True, eq=False)
-class Regression:
+class Regression(Network):
     """One linear unit as a Model. Its batch: x (R, B, n) and y (R, B). lam (n,): variances of inputs; target (n,); s2: noise of labels."""
 
+    laws: Mapping[str, InitialLaw]
     lam: Array
     target: Array
     s2: float
 
-    name = "linear"
-    groups = MappingProxyType({"w": "w"})
+    name, group = "linear", "w"
 
     @property
     def observables(self) -> tuple[Observable, ...]:
         """D and R, under the names of scaling.sgd, and delta."""
         return (
             Observable("delta", self.delta, ("i",), "errors of the coefficients"),
-            Observable("D", self.errors, ("i",), "squared errors of the coefficients"),
+            Observable("D", lambda params: self.delta(params) ** 2, ("i",), "squared errors of the coefficients"),
             Observable("R", self.risk, (), "half the mean squared error of a new sample, noise of its label included"),
         )
-
-    def initial(self, rngs: Sequence[Generator], dtype: str) -> Params:
-        """w (R, n): 0."""
-        return {"w": np.zeros((len(rngs), len(self.lam)), dtype)}
 
     def loss_and_gradients(self, params: Params, batch: Batch) -> tuple[Array, Params]:
         """The loss (R,), half the mean squared error of the batch, and its gradient {w: (R, n)}."""
@@ -59,21 +53,16 @@ class Regression:
         w = params["w"]
         return w - array_namespace(w).asarray(self.target, dtype=w.dtype)
 
-    def errors(self, params: Params) -> Array:
-        """D (R, n)."""
-        off = self.delta(params)
-        return off * off
-
     def risk(self, params: Params) -> Array:
         """R (R,)."""
-        D = self.errors(params)
+        D = self.delta(params) ** 2
         return 0.5 * ((D * array_namespace(D).asarray(self.lam, dtype=D.dtype)).sum(axis=1) + self.s2)
 
 
 def samples(seeds: Sequence[int], network: Regression, *, batch: int, dtype: str) -> InBlocks:
     """A Stream {"x": (R, batch, n), "y": (R, batch)}, new in each iteration."""
     n = len(network.lam)
-    rows = max(1, BLOCK // (batch * n))
+    rows = max(1, AT_ONCE // (batch * n))
 
     def of_seed(rng: Generator, r: int) -> Batch:
         x = rng.standard_normal((rows, batch, n)) * network.lam**0.5
@@ -91,8 +80,7 @@ SETTINGS = (
     Setting("target", None, "coefficients of the target (n,); those of b", rank=1),
     Setting("s2", 0.01, "variance of the noise of labels", low=0.0),
     Setting("batch", 1, "samples of a step", low=1),
-    Setting("eta", 0.1, "learning rate, g of scaling.sgd", low=0.0, open_low=True, rate_of="w"),
-    *SGD,
+    *descent(0.1, "learning rate, g of scaling.sgd", group="w"),
 )
 
 
@@ -105,7 +93,7 @@ def number_of(values: Settings) -> int:
 def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
     """{what takes memory: number of numbers} of a training: the weights with gradients, the inputs drawn at once."""
     n, batch = number_of(values), values["batch"]
-    return {"the weights": seeds * 6 * n, "the inputs": (seeds + 2) * max(BLOCK, batch * n)}
+    return {"the weights": seeds * 6 * n, "the inputs": (seeds + 2) * max(AT_ONCE, batch * n)}
 
 
 def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Experiment:
@@ -114,13 +102,10 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     j = np.arange(1.0, n + 1)
     usual = {"lam": j ** (-2 * values["a"]), "target": j ** -values["b"]}
     lam, target = (shaped(name, values[name], powers, f"{n} inputs") for name, powers in usual.items())
-    network = Regression(lam, target, s2)
+    network = Regression({"w": constant(np.zeros(n))}, lam, target, s2)
     return Experiment(
         model=network,
         stream=samples(seeds, network, batch=values["batch"], dtype=dtype),
-        optimizer=of_settings(values, {"w": eta}),
-        steps=1000,
-        vocabulary=n,
         theory={
             "noise.sgd_least_squares": {"lam": lam, "eta": eta, "B": B, "s2": s2},
             "scaling.sgd": {"g": eta, "B": B, "a": values["a"], "b": values["b"], "s2": s2},
@@ -128,17 +113,11 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     )
 
 
-def above_the_least(seen: Mapping[str, Array], facts: TrainingFacts) -> Array:
-    """R (R, T) without the noise of labels."""
-    return seen["R"] - facts.config["s2"] / 2
-
-
+RISK = Link("risk", ("R",), lambda seen, facts: seen["R"] - facts.config["s2"] / 2)  # without the noise of labels
 PLAIN, LAWS = {"momentum": (0,)}, {"lam": (None,), "target": (None,)}
 DOC = "linear regression by one-pass SGD on power laws (paquette2024phases)"
 PAIRS = {
     "scaling.sgd": pair_of("D", "R", linear=False, start="D", requirements={**PLAIN, **LAWS}),
-    "noise.sgd_least_squares": pair_of(
-        "delta", Link("risk", ("R",), above_the_least), step="w", linear=False, start=["delta"], requirements=PLAIN
-    ),
+    "noise.sgd_least_squares": pair_of("delta", RISK, step="w", linear=False, start=["delta"], requirements=PLAIN),
 }
 TASK = ReferenceTask("power_law", DOC, SETTINGS, make, memory, ("linear",), PAIRS)

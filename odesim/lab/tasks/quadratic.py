@@ -6,17 +6,16 @@ optimisers.adam, momentum and sign are limits of small steps, the last one smoot
 sign go to and fro.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from types import MappingProxyType
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.random import Generator
 
 from odesim.base.arrays import Array, array_namespace
 from odesim.base.errors import ParamError, counted
-from odesim.lab.training.optimizers import SGD, of_settings
+from odesim.lab.training.network import InitialLaw, Network, constant
+from odesim.lab.training.optimizers import SGD, descent
 from odesim.lab.training.task import (
     Batch,
     Experiment,
@@ -33,15 +32,14 @@ from odesim.lab.training.task import (
 
 
 @dataclass(frozen=True, eq=False)
-class Quadratic:
-    """W (R, m, n) as a Model without batches. H (n, n), b and start (m, n)."""
+class Quadratic(Network):
+    """W (R, m, n) as a Model without batches. H (n, n), b (m, n)."""
 
+    laws: Mapping[str, InitialLaw]
     H: Array
     b: Array
-    start: Array
 
-    name = "linear"
-    groups = MappingProxyType({"W": "W"})
+    name, group = "linear", "W"
 
     @property
     def observables(self) -> tuple[Observable, ...]:
@@ -50,10 +48,6 @@ class Quadratic:
             Observable.parameter("W", ("i", "j"), "weights"),
             Observable("w", lambda params: params["W"][:, 0].copy(), ("i",), "the first row of the weights"),
         )
-
-    def initial(self, rngs: Sequence[Generator], dtype: str) -> Params:
-        """The same in every seed."""
-        return {"W": np.stack([self.start] * len(rngs)).astype(dtype)}
 
     def loss_and_gradients(self, params: Params, batch: Batch) -> tuple[Array, Params]:
         """The loss (R,) and its gradient {W: (R, m, n)}."""
@@ -69,7 +63,7 @@ SETTINGS = (
     Setting("b", None, "minus the slope at 0 (m, n), or (n,) for one row; 0"),
     Setting("W", None, "weights at the start, as b; 1, 1/2, 1/3, as n and b say"),
     Setting("n", 2, "columns, where none of the arrays is given", low=1),
-    Setting("eta", 0.01, "learning rate", low=0.0, open_low=True, rate_of="W"),
+    *descent(0.01, group="W")[:1],
     Setting("b1", 0.9, "memory of the mean of slopes, of adam", low=0.0, high=1.0),
     Setting("b2", 0.99, "memory of the mean of squares, of adam", low=0.0, high=1.0),
     Setting("eps", 1e-8, "added to the root of the mean square, of adam", low=0.0, open_low=True),
@@ -116,11 +110,9 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
         "optimisers.muon": {"A": b, "lr": lr, "beta": mu},
     }
     return Experiment(
-        model=Quadratic(H, b, W),
+        model=Quadratic({"W": constant(W)}, H, b),
         stream=lambda i: {},
-        optimizer=replace(of_settings(values, {"W": lr}), betas=(b1, b2), eps=eps),
         steps=200,
-        vocabulary=H.shape[0],
         theory=of_each,
     )
 

@@ -10,7 +10,6 @@ reversal.full chains too, in which A has two targets that the model cannot tell 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,8 @@ from numpy.random import Generator
 
 from odesim.base.arrays import Array, array_namespace, on_same_device
 from odesim.base.errors import ParamError
-from odesim.lab.training.optimizers import SGD, of_settings
+from odesim.lab.training.network import InitialLaw, Network
+from odesim.lab.training.optimizers import SGD
 from odesim.lab.training.randomness import InBlocks
 from odesim.lab.training.task import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings, Stream, pair_of, same_quantity
 
@@ -65,7 +65,7 @@ def fact_stream(facts: Array, seeds: Sequence[int], *, shuffled: bool) -> Stream
 
 
 @dataclass(frozen=True, eq=False)
-class Decoder:
+class Decoder(Network):
     """The decoder as a Model. Its batch: source and target (R, B), rows and columns of Y.
 
     trained (2, N): the facts that are trained, source and target; held_out (2, n): those that are asked for. shape: (rows, M).
@@ -77,8 +77,12 @@ class Decoder:
     shape: tuple[int, int]
     steps: Array | None = None
 
-    name = "decoder"
-    groups = MappingProxyType({"Y": "Y"})
+    name, group = "decoder", "Y"
+
+    @property
+    def laws(self) -> Mapping[str, InitialLaw]:
+        """Y (rows, M): 0."""
+        return {"Y": InitialLaw(self.shape, "constant", 0.0)}
 
     @property
     def observables(self) -> tuple[Observable, ...]:
@@ -95,10 +99,6 @@ class Decoder:
             Observable("v", self.margin, (), f"logit of the target less the mean of the others, {mean}"),
             Observable.parameter("Y", ("a", "m"), "decoder", costly=True),
         )
-
-    def initial(self, rngs: Sequence[Generator], dtype: str) -> Params:
-        """Y (R, rows, M): 0."""
-        return {"Y": np.zeros((len(rngs), *self.shape), dtype)}
 
     def loss_and_gradients(self, params: Params, batch: Batch) -> tuple[Array, Params]:
         """The loss (R,), the mean of -ln p(target | source) over the batch, and its gradient {Y: (R, rows, M)}: 0 but in the rows seen."""
@@ -194,9 +194,7 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     return Experiment(
         model=Decoder(trained, held_out, (2 * pairs, M), *steps),
         stream=fact_stream(trained, seeds, shuffled=values["order"] == "shuffled"),
-        optimizer=of_settings(values, {"Y": values["eta_Y"]}),
         steps=EPOCHS * N,
-        vocabulary=M,
         exact={"trained": trained, "held_out": held_out},
         theory=theory,
     )

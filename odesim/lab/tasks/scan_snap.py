@@ -28,7 +28,7 @@ from odesim.lab.networks.one_layer import (
     not_alike,
     starts_at_random,
 )
-from odesim.lab.training.optimizers import OPTIMIZERS, of_settings
+from odesim.lab.training.optimizers import OPTIMIZERS
 from odesim.lab.training.randomness import OFFICIAL_SHIFT, RNGS, InBlocks, InOrder, TorchGenerator
 from odesim.lab.training.task import Batch, Experiment, Pair, Params, ReferenceTask, Setting, Settings, Stream, as_config
 
@@ -284,15 +284,12 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     names = ("normalize", "residual", "attn_include_query", "decoder", "init")
     targets = None if population else int(classes.M) - len(classes.P) + np.arange(len(classes.P))
     yz = YZ(**vars(classes), targets=targets, **{name: values[name] for name in names})
-    rates = {"Y": values["eta_Y"], "Z": values["eta_Z"]}
     return Experiment(
         config=as_config({name: value for name, value in values.items() if name != TOKENS}),
         model=yz,
         stream=(lambda iteration: {}) if population else make_contexts(yz, values, seeds, dtype),
         start=partial(official_start, tuple(seeds), yz) if (values["rng"], values["init"]) == ("official", "torch") else None,
-        optimizer=of_settings(values, rates),
         steps=STEPS,
-        vocabulary=int(classes.M),
         exact=vars(classes),
         theory=theory(values, classes),
         labels={"l": token_names(values[TOKENS], classes.P.shape[1])} if values[TOKENS] else {},

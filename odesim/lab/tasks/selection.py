@@ -6,16 +6,16 @@ q_i = K Q^T z_i. The first token has the score 1, the others 0, and the loss is 
 sequences: gradient descent, which follows margin.prompt, weights and key_query in the clock ln(1 + eta i).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 import numpy as np
-from numpy.random import Generator
 
 from odesim.base.arrays import Array, array_namespace, on_same_device, shaped
 from odesim.base.errors import ParamError
-from odesim.lab.training.optimizers import SGD, of_settings
+from odesim.lab.networks.measures import norm, softmax
+from odesim.lab.training.network import InitialLaw, Network, constant
+from odesim.lab.training.optimizers import descent
 from odesim.lab.training.randomness import DATA, generators
 from odesim.lab.training.task import Batch, Experiment, Observable, Pair, Params, ReferenceTask, Setting, Settings, pair_of
 
@@ -23,50 +23,36 @@ KINDS: Mapping[str, tuple[str, ...]] = {"prompt": ("p",), "weights": ("W",), "ke
 
 
 @dataclass(frozen=True, eq=False)
-class Selector:
+class Selector(Network):
     """p (d,), W (d, d), or K and Q (d, d) as a Model. Its batch: X (R, N, T, d), and z (R, N, d) where there are matrices."""
 
+    laws: Mapping[str, InitialLaw]
     kind: str
-    d: int
-    size: float
-    scale: float
     sequences: Batch
 
     name = "attention"
-    groups = MappingProxyType(dict.fromkeys("pWKQ", "all"))
 
     @property
     def observables(self) -> tuple[Observable, ...]:
         """Under the names of margin.prompt, weights and key_query."""
         axes = {"p": ("m",), "W": ("a", "b"), "K": ("a", "c"), "Q": ("b", "c")}
-        states = (Observable.parameter(name, axes[name], "trained") for name in KINDS[self.kind])
+        states = (Observable.parameter(name, axes[name], "trained") for name in self.laws)
         more = {
-            "prompt": (Observable("norm", lambda p: array_namespace(p["p"]).sqrt((p["p"] * p["p"]).sum(axis=1)), (), "|p|"),),
+            "prompt": (Observable("norm", lambda p: norm(p["p"]), (), "|p|"),),
             "key_query": (Observable("product", lambda p: p["K"] @ p["Q"].swapaxes(1, 2), ("a", "b"), "K Q^T"),),
         }
         seen = Observable("attention", lambda p: self.attention(p, self.sequences), ("i", "l"), "attention to each token")
         return (*states, *more.get(self.kind, ()), seen)
 
-    def initial(self, rngs: Sequence[Generator], dtype: str) -> Params:
-        """0; K and Q are size times I, or for scale > 0 normal of this deviation, in this order (R, d, d)."""
-        d, names = self.d, KINDS[self.kind]
-        if self.kind != "key_query":
-            return {name: np.zeros((len(rngs), *(d,) * (1 + (name == "W"))), dtype) for name in names}
-        drawn = [self.scale * rng.standard_normal((2, d, d)) if self.scale else np.tile(self.size * np.eye(d), (2, 1, 1)) for rng in rngs]
-        return {name: np.stack([one[n] for one in drawn]).astype(dtype) for n, name in enumerate(names)}
-
     def attention(self, params: Params, batch: Batch) -> Array:
         """(R, N, T)."""
-        some = params[KINDS[self.kind][0]]
-        xp, batch = array_namespace(some), on_same_device(some, batch)
+        batch = on_same_device(next(iter(params.values())), batch)
         if self.kind == "prompt":
             logits = batch["X"] @ params["p"][:, None, :, None]
         else:
             W = params["W"] if self.kind == "weights" else params["K"] @ params["Q"].swapaxes(1, 2)
             logits = batch["X"] @ (batch["z"] @ W.swapaxes(1, 2))[..., None]
-        logits = logits[..., 0]
-        a = xp.exp(logits - logits.max(axis=2)[..., None])
-        return a / a.sum(axis=2)[..., None]
+        return softmax(logits[..., 0])
 
     def loss_and_gradients(self, params: Params, batch: Batch) -> tuple[Array, Params]:
         """Loss (R,) and its gradient by parameter (R, ...)."""
@@ -92,8 +78,7 @@ SETTINGS = (
     Setting("trained", "prompt", "what is: one query, one matrix, or two", choices=tuple(KINDS)),
     Setting("size", 1.0, "K and Q at the start are this times the identity", low=0.0, open_low=True),
     Setting("init_scale", 0.0, "deviation of normal K and Q at the start; 0: size", low=0.0),
-    Setting("eta", 1.0, "learning rate", low=0.0, open_low=True, rate_of="all"),
-    *SGD,
+    *descent(1.0),
 )
 
 
@@ -115,14 +100,14 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
         for name in (shapes if kind != "prompt" else ("X",))
     }
     batch = {name: value.astype(dtype) for name, value in sequences.items()}
-    size = {"size": np.full(len(seeds), float(values["size"]))} if kind == "key_query" else {}
+    size, scale = float(values["size"]), float(values["init_scale"])
+    of_two = InitialLaw((d, d), "normal", scale) if scale else constant(size * np.eye(d))
+    laws = {"prompt": constant(np.zeros(d)), "weights": constant(np.zeros((d, d)))}
+    sizes = {"size": np.full(len(seeds), size)} if kind == "key_query" else {}
     return Experiment(
-        model=Selector(kind, d, float(values["size"]), float(values["init_scale"]), batch),
+        model=Selector(dict.fromkeys(KINDS[kind], laws.get(kind, of_two)), kind, batch),
         stream=lambda i: batch,
-        optimizer=of_settings(values, {"all": float(values["eta"])}),
-        steps=1000,
-        vocabulary=T,
-        theory={f"margin.{kind}": {**sequences, **size}},
+        theory={f"margin.{kind}": {**sequences, **sizes}},
     )
 
 

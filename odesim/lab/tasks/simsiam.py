@@ -13,7 +13,6 @@ sqrt(eta / batch), and couples them.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,9 @@ from numpy.random import Generator
 
 from odesim.base.arrays import Array, array_namespace, on_same_device, shaped
 from odesim.base.errors import ParamError
-from odesim.lab.training.optimizers import SGD, of_settings
+from odesim.lab.networks.measures import norm
+from odesim.lab.training.network import InitialLaw, Network
+from odesim.lab.training.optimizers import descent
 from odesim.lab.training.randomness import Drawn
 from odesim.lab.training.task import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings, TrainingFacts, pair_of
 
@@ -33,16 +34,14 @@ def draw_views(n1: int, sigma2: float, dtype: str, rng: Generator, count: int) -
 
 
 @dataclass(frozen=True, eq=False)
-class Predicting:
+class Predicting(Network):
     """W and Wa (n2, n1) and Wp (n2, n2) as a Model. Its batch: that of draw_views, with a leading axis of seeds.
 
-    start {name: array}: of W and Wp, the same in every seed; others are normal of deviation `scale`. eps: of a predictor that is set, None
-    for one that learns. beta: of the moving average, 0 for none. stop: whether the target has no gradient.
+    laws: of W and Wp; Wa is W at the start. eps: of a predictor that is set, None for one that learns. beta: of the moving average, 0 for
+    none. stop: whether the target has no gradient.
     """
 
-    shape: tuple[int, int]
-    start: Mapping[str, Array]
-    scale: float
+    laws: Mapping[str, InitialLaw]
     alpha: float
     decay: float
     beta: float
@@ -50,17 +49,20 @@ class Predicting:
     stop: bool
 
     name = "linear"
-    groups = MappingProxyType({"W": "all", "Wp": "all", "Wa": "all"})
+    groups = dict.fromkeys(("W", "Wp", "Wa"), "all")  # type: ignore[assignment]
 
     @property
     def observables(self) -> tuple[Observable, ...]:
         """Matrices and modes under the names of self_supervised.*."""
         n2, learns = ("k", "l"), self.eps is None
-        singular = Observable("w", self.singular, ("j",), "singular values of W, the largest first")
+
+        def singular(params: Params) -> Array:
+            return array_namespace(params["W"]).linalg.svd(params["W"], compute_uv=False)
+
         of_modes = (
             Observable("p", lambda params: diagonal(params["Wp"]), ("j",), "diagonal of Wp"),
             Observable("s", lambda params: diagonal(gram(params["W"])), ("j",), "diagonal of F"),
-            Observable("asymmetry", lambda params: norm(params["Wp"] - params["Wp"].swapaxes(1, 2)), (), "norm of Wp - Wp^T"),
+            Observable("asymmetry", lambda params: norm(params["Wp"] - params["Wp"].swapaxes(1, 2), (1, 2)), (), "norm of Wp - Wp^T"),
             Observable("commutator", self.commutator, (), "norm of F Wp - Wp F"),
             Observable.parameter("Wp", n2, "predictor"),
         )
@@ -71,16 +73,13 @@ class Predicting:
         return (
             Observable.parameter("W", ("k", "j"), "weights"),
             Observable("F", lambda params: gram(params["W"]), n2, "W W^T"),
-            *(of_modes if learns else (singular,)),
+            *(of_modes if learns else (Observable("w", singular, ("j",), "singular values of W, the largest first"),)),
             *(average if self.beta else ()),
         )
 
-    def initial(self, rngs: Sequence[Generator], dtype: str) -> Params:
+    def initial(self, rngs: Sequence[Generator], dtype: str = "float64") -> Params:
         """W and Wp (R, ...), drawn in this order, and Wa = W."""
-        n2, n1 = self.shape
-        shapes = {"W": (n2, n1), "Wp": (n2, n2)}
-        drawn = [{name: self.scale * rng.standard_normal(shape) for name, shape in shapes.items()} | dict(self.start) for rng in rngs]
-        params = {name: np.stack([one[name] for one in drawn]).astype(dtype) for name in shapes}
+        params = super().initial(rngs, dtype)
         if self.eps is not None:
             del params["Wp"]
         return params | ({"Wa": params["W"].copy()} if self.beta else {})
@@ -116,17 +115,13 @@ class Predicting:
     def commutator(self, params: Params) -> Array:
         """|F Wp - Wp F| (R,)."""
         F, Wp = gram(params["W"]), params["Wp"]
-        return norm(F @ Wp - Wp @ F)
+        return norm(F @ Wp - Wp @ F, (1, 2))
 
     def follows(self, params: Params) -> Array:
         """tau (R, n2): 1 where W is 0."""
         s = diagonal(gram(params["W"]))
         tiny = np.finfo(s.dtype).tiny
         return (diagonal(params["Wa"] @ params["W"].swapaxes(1, 2)) + tiny) / (s + tiny)
-
-    def singular(self, params: Params) -> Array:
-        """w (R, n2)."""
-        return array_namespace(params["W"]).linalg.svd(params["W"], compute_uv=False)
 
 
 def gram(W: Array) -> Array:
@@ -137,11 +132,6 @@ def gram(W: Array) -> Array:
 def diagonal(A: Array) -> Array:
     """(R, n) of matrices (R, n, n)."""
     return array_namespace(A).einsum("rjj->rj", A).copy()
-
-
-def norm(A: Array) -> Array:
-    """(R,) of matrices (R, n, n)."""
-    return array_namespace(A).sqrt((A * A).sum(axis=(1, 2)))
 
 
 SETTINGS = (
@@ -158,8 +148,7 @@ SETTINGS = (
     Setting("predictor", "trained", "or set from W", choices=("trained", "set")),
     Setting("eps", 0.1, "of a predictor that is set", low=0.0),
     Setting("batch", 64, "inputs of a step, two views each", low=1),
-    Setting("eta", 0.01, "learning rate", low=0.0, open_low=True, rate_of="all"),
-    *SGD,
+    *descent(0.01),
 )
 
 
@@ -179,6 +168,8 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
         raise ParamError("p is of a predictor at the start, and predictor=set takes it from W")
     matrices = {"W": np.sqrt(start["s"])[:, None] * np.eye(n2, n1)} if "s" in start else {}
     matrices |= {"Wp": np.diag(start["p"])} if "p" in start else {}
+    shapes = {"W": (n2, n1), "Wp": (n2, n2)}
+    laws = {name: InitialLaw(shape, "normal", values["init_scale"], matrices.get(name)) for name, shape in shapes.items()}
     alpha, decay, beta, sigma2, eps = (float(values[name]) for name in ("alpha", "decay", "beta", "sigma2", "eps"))
     params = {"alpha": alpha, "eta": decay, "sigma2": sigma2}
     for_each = {
@@ -186,11 +177,8 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
         "self_supervised.direct_pred": {"eta": decay, "sigma2": sigma2, "eps": eps},
     }
     return Experiment(
-        model=Predicting((n2, n1), matrices, values["init_scale"], alpha, decay, beta, None if learns else eps, values["stop"]),
+        model=Predicting(laws, alpha, decay, beta, None if learns else eps, values["stop"]),
         stream=Drawn(seeds, partial(draw_views, n1, sigma2, dtype), batch=values["batch"]),
-        optimizer=of_settings(values, {"all": float(values["eta"])}),
-        steps=1000,
-        vocabulary=n1,
         theory={name: for_each.get(name, params) for name in PAIRS},
     )
 

@@ -18,7 +18,8 @@ from numpy.random import Generator
 from scipy.special import erf
 
 from odesim.base.arrays import Array, array_namespace, on_host, on_same_device
-from odesim.lab.training.optimizers import SGD, of_settings
+from odesim.lab.networks.measures import norm
+from odesim.lab.training.optimizers import descent
 from odesim.lab.training.randomness import Drawn
 from odesim.lab.training.task import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings, pair_of
 
@@ -50,7 +51,7 @@ class Locator:
             Observable("kappa", lambda params: unit(params["k"])[:, 0].copy(), (), "k . k*"),
             Observable("nu", lambda params: unit(params["v"])[:, 1].copy(), (), "v . v*"),
             Observable("across", self.across, ("other",), "k . v, v . k*, k . v*"),
-            Observable("length", lambda params: length(params["k"]), (), "of the weights of k, 1 at the start"),
+            Observable("length", lambda params: norm(params["k"]), (), "of the weights of k, 1 at the start"),
         )
 
     def initial(self, rngs: Sequence[Generator], dtype: str) -> Params:
@@ -81,7 +82,7 @@ class Locator:
         slopes = {name: (c.reshape(R, 1, B * L) @ rows)[:, 0] for name, c in (("k", of_k), ("v", back * attention))}
         for name, direction in (("k", k), ("v", v)):
             g = slopes[name]
-            slopes[name] = (g - (g * direction).sum(axis=1)[:, None] * direction) / length(params[name])[:, None]
+            slopes[name] = (g - (g * direction).sum(axis=1)[:, None] * direction) / norm(params[name])[:, None]
         return (off * off).mean(axis=1), slopes
 
     def across(self, params: Params) -> Array:
@@ -90,14 +91,9 @@ class Locator:
         return array_namespace(k).stack([(k * v).sum(axis=1), v[:, 0], k[:, 1]], axis=1)
 
 
-def length(w: Array) -> Array:
-    """|w| (R,)."""
-    return array_namespace(w).sqrt((w * w).sum(axis=1))
-
-
 def unit(w: Array) -> Array:
     """w (R, d) over its length."""
-    return w / length(w)[:, None]
+    return w / norm(w)[:, None]
 
 
 SETTINGS = (
@@ -109,8 +105,7 @@ SETTINGS = (
     Setting("kappa", 0.2, "k . k* at the start", low=-1.0, high=1.0),
     Setting("nu", 0.2, "v . v* at the start", low=-1.0, high=1.0),
     Setting("batch", 32, "inputs of a step", low=1),
-    Setting("eta", 0.002, "learning rate", low=0.0, open_low=True, rate_of="all"),
-    *SGD,
+    *descent(0.002),
 )
 
 
@@ -128,9 +123,7 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     return Experiment(
         model=Locator(d, lam, float(values["kappa"]), float(values["nu"])),
         stream=Drawn(seeds, partial(draw_tokens, d, L, gamma2, noise, dtype), batch=values["batch"]),
-        optimizer=of_settings(values, {"all": float(values["eta"])}),
         steps=2000,
-        vocabulary=d,
         theory={"in_context.single_location": theory},
     )
 

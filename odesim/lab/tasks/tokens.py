@@ -16,12 +16,12 @@ from numpy.random import Generator
 
 from odesim.base.arrays import Array, array_namespace, on_same_device
 from odesim.base.errors import ParamError
-from odesim.lab.training.randomness import InBlocks
+from odesim.lab.networks.measures import norm
+from odesim.lab.training.randomness import AT_ONCE, InBlocks
 from odesim.lab.training.task import (
     Batch,
     Experiment,
     Observable,
-    Optimizer,
     Pair,
     Params,
     ReferenceTask,
@@ -30,8 +30,6 @@ from odesim.lab.training.task import (
     TrainingFacts,
     pair_of,
 )
-
-BLOCK = 2**14  # numbers of a seed that are drawn at once, where a block's are not more
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +56,7 @@ class Stack:
         return (
             Observable.parameter("x", ("i", "a"), "tokens", costly=True),
             Observable("a", self.moments, ("k",), "moments of the cosine to the mean"),
-            Observable("r", self.order, (), "length of the mean"),
+            Observable("r", lambda params: norm(params["x"].mean(axis=1)), (), "length of the mean"),
         )
 
     def initial(self, rngs: Sequence[Generator], dtype: str) -> Params:
@@ -77,19 +75,14 @@ class Stack:
         moved = x + (self.h * self.strength) * scale * (near @ x)
         if batch:
             moved = moved + batch["noise"]
-        moved = moved / xp.sqrt((moved * moved).sum(axis=2))[..., None]
+        moved = moved / norm(moved)[..., None]
         return 1 - each.mean(axis=(1, 2)) / self.shape[0], {"x": (x - moved) * (1 / self.h)}
-
-    def order(self, params: Params) -> Array:
-        """r (R,)."""
-        mean = params["x"].mean(axis=1)
-        return array_namespace(mean).sqrt((mean * mean).sum(axis=1))
 
     def moments(self, params: Params) -> Array:
         """a (R, modes): means of P_k(u), u the cosine to the mean, P_k Gegenbauer's polynomial of d dimensions with P_k(1) = 1."""
         x, d = params["x"], self.shape[1]
         mean = x.mean(axis=1)
-        u = (x @ (mean / self.order(params)[:, None])[..., None])[..., 0]  # (R, n)
+        u = (x @ (mean / norm(mean)[:, None])[..., None])[..., 0]  # (R, n)
         before, now = array_namespace(u).ones_like(u), u
         means = [before.mean(axis=1), now.mean(axis=1)]
         for k in range(1, self.modes - 1):
@@ -115,7 +108,7 @@ SETTINGS = (
 def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
     """{what takes memory: number of numbers} of a run: products of tokens, and tokens with their noise."""
     n, d = values["n"], values["d"]
-    drawn = (seeds + 2) * max(BLOCK, n * d) if values["kappa"] > 0 else 0
+    drawn = (seeds + 2) * max(AT_ONCE, n * d) if values["kappa"] > 0 else 0
     return {"the products of tokens": 3 * seeds * n * n, "the tokens": 8 * seeds * n * d + drawn, "the moments": seeds * values["modes"]}
 
 
@@ -125,7 +118,7 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     beta, K, kappa, h = (float(values[name]) for name in ("beta", "K", "kappa", "h"))
     if softmax and K != 1:
         raise ParamError(f"K is {K:g}, and softmax has the strength 1: attention=unnormalised has another")
-    rows, wide = max(1, BLOCK // (n * d)), (2 * kappa * h) ** 0.5
+    rows, wide = max(1, AT_ONCE // (n * d)), (2 * kappa * h) ** 0.5
 
     def drawn(rng: Generator, r: int) -> Batch:
         return {"noise": (wide * rng.standard_normal((rows, n, d))).astype(dtype)}
@@ -135,9 +128,7 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     return Experiment(
         model=Stack((n, d), beta, K, softmax, h, values["spread"], values["modes"]),
         stream=InBlocks(seeds, rows, drawn) if kappa > 0 else lambda i: {},
-        optimizer=Optimizer(values["optimizer"], {"x": h}),
         steps=400,
-        vocabulary=n,
         theory=of_each,
     )
 

@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -21,8 +20,9 @@ from numpy.random import Generator
 
 from odesim.base.arrays import Array, array_namespace, on_same_device
 from odesim.base.errors import ParamError
-from odesim.lab.networks.measures import softmax
-from odesim.lab.training.optimizers import SGD, of_settings
+from odesim.lab.networks.measures import norm, softmax
+from odesim.lab.training.network import InitialLaw, Network, constant
+from odesim.lab.training.optimizers import SGD
 from odesim.lab.training.randomness import BATCHES, DATA, generators
 from odesim.lab.training.task import Batch, Experiment, Link, Observable, Params, ReferenceTask, Setting, Settings, TrainingFacts, pair_of
 
@@ -179,49 +179,40 @@ def projectors(T: int, v: int) -> dict[str, Array]:
 
 
 @dataclass(frozen=True, eq=False)
-class TopicAttention:
+class TopicAttention(Network):
     """The layer as a Model. Its batch: keys (R, Q, d), query (R, Q), target (R, Q, d), of which the first rows (R,) count.
 
     init=normal: entries of deviation scale_V, and scale_KQ; symmetric: every number of topics.reduced is scale_V or scale_KQ.
     """
 
-    laws: Laws
+    words: Laws
     loss: str = "squared"
     init: str = "normal"
     scale_V: float = 1e-3
     scale_KQ: float = 1e-3
 
-    name = "attention"
-    groups = MappingProxyType(dict.fromkeys(WEIGHTS, "W"))
+    name, group = "attention", "W"
+
+    @property
+    def laws(self) -> Mapping[str, InitialLaw]:
+        """W_V, W_K and W_Q (d, d)."""
+        scales = dict(zip(WEIGHTS, (self.scale_V, self.scale_KQ, self.scale_KQ), strict=True))
+        if self.init == "normal":
+            return {name: InitialLaw((self.words.d,) * 2, "normal", scale) for name, scale in scales.items()}
+        p, none = projectors(self.words.T, self.words.v), np.array([[0.0, 0.0], [1.0, 1.0]])  # values never write the mask
+        means = {"W_V": none, "W_K": np.ones((2, 2)), "W_Q": np.ones((2, 2))}
+        return {name: constant(scale * (p["P_t"] + p["P_w"] + p["U"] @ means[name] @ p["U"].T)) for name, scale in scales.items()}
 
     @property
     def observables(self) -> tuple[Observable, ...]:
         """The three matrices, their norms, attention between words, and the loss in infinitely long documents."""
-
-        def norm(W: Array) -> Array:
-            return array_namespace(W).sqrt((W * W).sum(axis=(1, 2)))
-
         population = Observable("loss_population", self.population_loss, (), "loss of infinitely long documents", costly=True)
         return (
             *(Observable(name, lambda p, name=name: p[name], ("i", "j"), f"the matrix {name}") for name in WEIGHTS),  # type: ignore[misc]
-            *(Observable(f"norm_{name}", lambda p, name=name: norm(p[name]), (), f"Frobenius norm of {name}") for name in WEIGHTS),  # type: ignore[misc]
+            *(Observable(f"norm_{name}", lambda p, name=name: norm(p[name], (1, 2)), (), f"Frobenius norm of {name}") for name in WEIGHTS),  # type: ignore[misc]
             Observable("attention", self.attention, ("pair",), "mean attention between words, 1 where it is uniform: " + ", ".join(PAIRS)),
-            *([population] if self.laws.mixture == "sets" else []),
+            *([population] if self.words.mixture == "sets" else []),
         )
-
-    def initial(self, rngs: Sequence[Generator], dtype: str) -> Params:
-        """W_V, W_K and W_Q (R, d, d)."""
-        scales = dict(zip(WEIGHTS, (self.scale_V, self.scale_KQ, self.scale_KQ), strict=True))
-        if self.init == "symmetric":
-            p = projectors(self.laws.T, self.laws.v)
-            means = {"W_V": np.array([[0.0, 0.0], [1.0, 1.0]])}  # values never write the mask
-            starts = {
-                name: scale * (p["P_t"] + p["P_w"] + p["U"] @ means.get(name, np.ones((2, 2))) @ p["U"].T) for name, scale in scales.items()
-            }
-            return {name: np.tile(a, (len(rngs), 1, 1)).astype(dtype) for name, a in starts.items()}
-        shape = (self.laws.d, self.laws.d)
-        drawn = [{name: scale * rng.standard_normal(shape) for name, scale in scales.items()} for rng in rngs]
-        return {name: np.stack([one[name] for one in drawn]).astype(dtype) for name in WEIGHTS}
 
     def loss_and_gradients(self, params: Params, batch: Batch) -> tuple[Array, Params]:
         """The loss (R,) and its gradient {name: (R, d, d)}; seed by seed, as the number of rows is the seed's own."""
@@ -234,7 +225,7 @@ class TopicAttention:
         """The rows of seed r, of the device and type of the parameters; query as a matrix of zeros and ones (Q, d)."""
         count, dtype = int(batch["rows"][r]), params["W_V"].dtype
         keys, target = (batch[name][r, :count].astype(dtype) for name in ("keys", "target"))
-        query = (batch["query"][r, :count, None] == np.arange(self.laws.d)).astype(dtype)
+        query = (batch["query"][r, :count, None] == np.arange(self.words.d)).astype(dtype)
         return on_same_device(params["W_V"], {"keys": keys, "query": query, "target": target})
 
     def one_seed(self, W: Params, rows: Batch) -> tuple[Array, Params]:
@@ -259,12 +250,12 @@ class TopicAttention:
     def population_loss(self, params: Params) -> Array:
         """The loss (R,) of infinitely long documents, all sets of topics alike."""
         R = len(params["W_V"])
-        batch = {name: np.broadcast_to(a, (R, *a.shape[1:])) for name, a in stacked([self.laws.population()]).items()}
+        batch = {name: np.broadcast_to(a, (R, *a.shape[1:])) for name, a in stacked([self.words.population()]).items()}
         return self.loss_and_gradients(params, batch)[0]
 
     def attention(self, params: Params) -> Array:
         """The mean attention (R, 3) of word queries to words, of a text where all words are equally frequent, for the pairs of PAIRS."""
-        T, v = self.laws.T, self.laws.v
+        T, v = self.words.T, self.words.v
         M = params["W_Q"].swapaxes(1, 2) @ params["W_K"]  # (R, query, key)
         weights = softmax(M[:, 1:, 1:]) * (T * v)
         topic = np.arange(T * v) // v
@@ -336,9 +327,7 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     return Experiment(
         model=network,
         stream=TopicBatches(seeds, laws, values) if values["contexts"] == "finite" else lambda iteration: endless,
-        optimizer=of_settings(values, {"W": values["lr"]}),
         steps=2500,
-        vocabulary=laws.d,
         exact={"P": laws.documents()} if values["mixture"] == "sets" else {},
         theory=theory,
         labels={"pair": PAIRS},

@@ -5,30 +5,28 @@ those of edge.valley, to rounding; means of them over many steps follow edge.cen
 so that these have to be many a cycle: as many as there are steps.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 import numpy as np
-from numpy.random import Generator
 
 from odesim.base.arrays import Array
-from odesim.lab.training.optimizers import SGD, of_settings
+from odesim.lab.training.network import InitialLaw, Network, constant
+from odesim.lab.training.optimizers import descent
 from odesim.lab.training.task import Batch, Experiment, Link, Observable, Params, ReferenceTask, Setting, Settings, TrainingFacts, pair_of
 
 STATES = ("x", "y1", "y2")
 
 
 @dataclass(frozen=True, eq=False)
-class Valley:
+class Valley(Network):
     """Numbers x, y1 and y2 (R,) as a Model without batches."""
 
     kap: float
     c: tuple[float, float]
-    start: Mapping[str, float]
+    laws: Mapping[str, InitialLaw]
 
     name = "valley"
-    groups = MappingProxyType(dict.fromkeys(STATES, "all"))
 
     @property
     def observables(self) -> tuple[Observable, ...]:
@@ -38,10 +36,6 @@ class Valley:
             *(Observable.parameter(name, (), doc) for name, doc in docs.items()),
             Observable("sharpness", self.sharpness, (), "curvature across"),
         )
-
-    def initial(self, rngs: Sequence[Generator], dtype: str) -> Params:
-        """The same in every seed."""
-        return {name: np.full(len(rngs), value, dtype) for name, value in self.start.items()}
 
     def sharpness(self, params: Params) -> Array:
         """S (R,)."""
@@ -64,8 +58,7 @@ SETTINGS = (
     Setting("y1", 1.55, "along the floor at the start"),
     Setting("y2", 0.3, "along the floor at the start"),
     Setting("window", 301, "saved times that a mean is over, beside edge.central_flow", low=1),
-    Setting("eta", 0.1, "learning rate", low=0.0, open_low=True, rate_of="all"),
-    *SGD,
+    *descent(0.1),
 )
 
 
@@ -73,11 +66,8 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     """The experiment."""
     theory = {name: values[name] for name in ("eta", "kap", "c1", "c2")}
     return Experiment(
-        model=Valley(values["kap"], (values["c1"], values["c2"]), {name: float(values[name]) for name in STATES}),
+        model=Valley(values["kap"], (values["c1"], values["c2"]), {name: constant(values[name]) for name in STATES}),
         stream=lambda i: {},
-        optimizer=of_settings(values, {"all": float(values["eta"])}),
-        steps=1000,
-        vocabulary=len(STATES),
         theory={"edge.valley": theory, "edge.central_flow": {**theory, "stiff": 100.0}},
     )
 

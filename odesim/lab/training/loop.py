@@ -319,7 +319,6 @@ def train(
             "optimizer": stored_settings(experiment.optimizer),
             "dtype": options.dtype,
             "backend": options.backend,
-            "vocabulary": experiment.vocabulary,
             "labels": {axis: list(names) for axis, names in experiment.labels.items()},
         },
     )

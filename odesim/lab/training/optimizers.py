@@ -10,7 +10,7 @@ import numpy as np
 
 from odesim.base.arrays import Array, array_namespace
 from odesim.base.errors import ParamError, no_such
-from odesim.lab.training.task import Optimizer, Params, Setting, Settings
+from odesim.lab.training.task import Optimizer, Params, Setting
 
 OPTIMIZERS = ("adam", "adamw", "momentum", "muon", "sgd", "sign")
 SGD = (Setting("optimizer", "sgd", "how it descends", choices=OPTIMIZERS), Setting("momentum", 0.0, "of sgd", low=0.0, high=1.0))
@@ -24,10 +24,9 @@ def adam(rate: float) -> tuple[Setting, ...]:
     return ADAM, Setting("lr", rate, "learning rate", low=0.0), SGD[1], COSINE
 
 
-def of_settings(values: Settings, rates: Mapping[str, float]) -> Optimizer:
-    """The optimizer of a task with these rates: its setting optimizer, and momentum, cosine, clip, weight_decay where it has them."""
-    more = {name: values[name] for name in ("momentum", "cosine", "clip", "weight_decay") if name in values}
-    return Optimizer(values["optimizer"], rates, **more)
+def descent(rate: float, doc: str = "learning rate", *, group: str = "all") -> tuple[Setting, ...]:
+    """The settings of a task that descends at this rate, of one group of parameters."""
+    return Setting("eta", rate, doc, low=0.0, open_low=True, rate_of=group), *SGD
 
 
 def settings_in_use(spec: Mapping[str, Any]) -> dict[str, Any]:

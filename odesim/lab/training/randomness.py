@@ -13,6 +13,7 @@ from odesim.base.errors import ParamError
 from odesim.lab.training.task import Batch
 
 INITIAL, BATCHES, TESTS, DATA = 0, 1, 2, 3  # purposes
+AT_ONCE = 2**14  # numbers of a seed that are drawn at once, where a batch is not larger
 RNGS = ("numpy", "official")  # the setting rng: numpy's generators, or those of a paper's code, so that a seed is its run
 
 
@@ -26,6 +27,11 @@ def generators(seeds: Sequence[int], purpose: int, place: int = 0) -> list[Gener
 
 Draw = Callable[[Generator, int], Batch]
 """(generator, count) -> arrays (count, ...) by name."""
+
+
+def stack_seeds(rows: Sequence[Batch], axis: int = 0) -> dict[str, Array]:
+    """{name: (R, ...)} of the arrays of each seed."""
+    return {name: np.stack([one[name] for one in rows], axis=axis) for name in rows[0]}
 
 
 class InBlocks:
@@ -42,7 +48,7 @@ class InBlocks:
         block, row = divmod(iteration, self.length)
         if block != self.block:
             by_seed = [self.draw(rng, r) for r, rng in enumerate(generators(self.seeds, BATCHES, block))]
-            self.block, self.arrays = block, {name: np.stack([one[name] for one in by_seed], axis=1) for name in by_seed[0]}
+            self.block, self.arrays = block, stack_seeds(by_seed, axis=1)
         return {name: a[row] for name, a in self.arrays.items()}
 
 
@@ -67,8 +73,7 @@ class InOrder(Generic[G]):
                 self.generators, self.next = [self.begin(seed) for seed in self.seeds], 0
             for generator in self.generators:
                 self.skip(generator, iteration - self.next)
-            drawn = [self.draw(generator) for generator in self.generators]
-            self.batch, self.next = {name: np.stack([one[name] for one in drawn]) for name in drawn[0]}, iteration + 1
+            self.batch, self.next = stack_seeds([self.draw(generator) for generator in self.generators]), iteration + 1
         return self.batch
 
 
@@ -88,8 +93,7 @@ class Drawn:
 
     def drawn(self, count: int, purpose: int, place: int = 0) -> Batch:
         """A batch of `count` samples for each seed."""
-        samples = [self.draw(rng, count) for rng in generators(self.seeds, purpose, place)]
-        return {name: np.stack([one[name] for one in samples]) for name in samples[0]}
+        return stack_seeds([self.draw(rng, count) for rng in generators(self.seeds, purpose, place)])
 
 
 # Torch's random numbers on a CPU, without torch: the same numbers, in the same order, as after torch.manual_seed(seed).

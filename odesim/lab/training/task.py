@@ -13,7 +13,7 @@ import numpy as np
 from numpy.random import Generator
 
 from odesim.base.arrays import Array, check_dtype
-from odesim.base.errors import ParamError, nearest, no_such
+from odesim.base.errors import ParamError, nearest, no_such, value_text
 
 Params = dict[str, Array]  # {name: (R, ...)}
 Batch = Mapping[str, Array]  # {name: (R, ...)}; empty for the gradient of the population
@@ -100,11 +100,19 @@ class Optimizer:
     cosine: int = 0
     clip: float = 0.0
 
+    @classmethod
+    def of(cls, values: Settings, rates: Mapping[str, float]) -> Self:
+        """That of a task with these rates: its setting optimizer, and momentum, cosine, clip, weight_decay; b1, b2 and eps, if there."""
+        more = {name: values[name] for name in ("momentum", "cosine", "clip", "weight_decay") if name in values}
+        more |= {"betas": (values["b1"], values["b2"]), "eps": values["eps"]} if "b1" in values else {}
+        return cls(values["optimizer"], rates, **more)
+
 
 @dataclass(frozen=True)
 class Experiment:
     """Everything that a training needs, made by a task from its settings and seeds (R,).
 
+    optimizer: without a name the one of the settings, see ReferenceTask. rates {group: learning rate}: where the settings are not these.
     steps: default number of updates. exact: exact population quantities of the task.
     theory {System: parameters with which it describes this training}; a ReferenceTask leaves out the Systems that do not.
     labels {axis: what its places are, such as the words of tokens}.
@@ -115,9 +123,9 @@ class Experiment:
 
     model: Model
     stream: Stream
-    optimizer: Optimizer
-    steps: int
-    vocabulary: int
+    optimizer: Optimizer = Optimizer("", {})
+    rates: Mapping[str, float] = field(default_factory=dict)
+    steps: int = 1000
     task: str = ""
     config: Mapping[str, Any] = field(default_factory=dict)
     seeds: tuple[int, ...] = ()
@@ -308,6 +316,8 @@ class ReferenceTask:
 
     experiment_of(values, seeds, model, dtype); memory_of(values, number of seeds, model): as `make` and `memory` of Task.
     described_by {System: how it describes the task}: not_described: why no System does, and what can be compared instead.
+    An experiment without an optimizer has that of the settings: the learning rate of a group is the setting that has it as rate_of,
+    else eta_GROUP, else lr.
     """
 
     name: str
@@ -328,10 +338,17 @@ class ReferenceTask:
         if model not in (None, *self.models):
             raise ParamError(no_such("model", str(model), self.models, self.name))
         made = self.experiment_of(values, tuple(seeds), model or self.models[0], check_dtype(dtype))
-        config = made.config or as_config(values)
-        facts = TrainingFacts(self.name, config, made.exact, asdict(made.optimizer), made.model.name)
+        config, optimizer = made.config or as_config(values), made.optimizer
+        if not optimizer.name:
+            names = {s.rate_of: s.name for s in self.settings if s.rate_of}
+            groups = {g: (names.get(g, ""), f"eta_{g}", "lr") for g in sorted(set(made.model.groups.values()))}
+            optimizer = Optimizer.of(
+                values,
+                made.rates or {g: next(float(values[name]) for name in usual if name in values) for g, usual in groups.items()},
+            )
+        facts = TrainingFacts(self.name, config, made.exact, asdict(optimizer), made.model.name)
         theory = {s: params for s, params in made.theory.items() if not misfits(pair_in(self.described_by, s), facts)}
-        return replace(made, task=self.name, seeds=tuple(seeds), config=config, theory=theory)
+        return replace(made, optimizer=optimizer, task=self.name, seeds=tuple(seeds), config=config, theory=theory)
 
 
 def as_config(values: Settings) -> dict[str, Any]:
@@ -358,14 +375,14 @@ def check_setting(task: str, setting: Setting, value: Any) -> Any:
         value = value.item()
     if isinstance(default, bool):
         if not isinstance(value, bool | np.bool_):
-            raise ParamError(f"{where} is true or false, not {_shown(value)}")
+            raise ParamError(f"{where} is true or false, not {value_text(value)}")
         return bool(value)
     if isinstance(default, str):
         listed = ", ".join(choices)
         if not isinstance(value, str):
-            raise ParamError(f"{where} is {f'one of {listed}' if choices else 'text'}, not {_shown(value)}")
+            raise ParamError(f"{where} is {f'one of {listed}' if choices else 'text'}, not {value_text(value)}")
         if choices and value not in choices:
-            raise ParamError(f"no {setting.name} {_shown(value)} in {task}; choose from {listed}{nearest(value, choices)}")
+            raise ParamError(f"no {setting.name} {value_text(value)} in {task}; choose from {listed}{nearest(value, choices)}")
         return value
     if isinstance(default, int | float):
         return _number(setting, where, value)
@@ -375,7 +392,7 @@ def check_setting(task: str, setting: Setting, value: Any) -> Any:
 def _number(setting: Setting, where: str, value: Any) -> int | float:
     is_integer = isinstance(setting.default, int)
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
-        raise ParamError(f"{where} is a {'whole number' if is_integer else 'number'}, not {_shown(value)}")
+        raise ParamError(f"{where} is a {'whole number' if is_integer else 'number'}, not {value_text(value)}")
     if not isfinite(value):
         raise ParamError(f"{where} is a finite number, not {value}")
     if is_integer and not isinstance(value, Integral) and not float(value).is_integer():
@@ -392,9 +409,9 @@ def _array(setting: Setting, where: str, value: Any) -> Any:
     try:
         array = np.asarray(value)
     except ValueError:
-        raise ParamError(f"{where} is an array whose rows have one length, not {_shown(value)}") from None
+        raise ParamError(f"{where} is an array whose rows have one length, not {value_text(value)}") from None
     if array.dtype.kind not in "iuf" or not array.size:
-        raise ParamError(f"{where} is an array of numbers, not {_shown(value)}")
+        raise ParamError(f"{where} is an array of numbers, not {value_text(value)}")
     if not np.all(np.isfinite(array)):
         raise ParamError(f"{where}: an entry is not finite")
     _check_range(setting, where, array.min(), array.max())
@@ -407,8 +424,3 @@ def _check_range(setting: Setting, where: str, least: Any, most: Any) -> None:
         raise ParamError(f"{where} must be {'above' if setting.open_low else 'at least'} {low:g}, not {least:g}")
     if high is not None and most > high:
         raise ParamError(f"{where} must be at most {high:g}, not {most:g}")
-
-
-def _shown(value: Any) -> str:
-    text = repr(value.tolist() if isinstance(value, np.ndarray) else value)
-    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import odesim
-from odesim.lab.tasks.composition import draw_tables, guess
+from odesim.lab.tasks.composition import draw_tables
 from odesim.lab.tasks.hops import answers
 
 
@@ -27,12 +27,6 @@ def test_it_is_two_hops() -> None:
         pairs += [letter for a in rng.permutation(n) for letter in (a, n + f[a])]
         there = answers(np.array([[*pairs, x]]), np.array([2]), 3 * n)[0, -1]
         assert there == 2 * n + g[f[x]]
-
-
-def test_the_guess() -> None:
-    """The most frequent entry of g, and that of least value among several."""
-    tokens = np.array([[[0, 1, 2, 2, 2, 0, 0], [0, 0, 0, 1, 2, 0, 1]]])  # g = 2 2 0, and 1 2 0
-    np.testing.assert_array_equal(guess(tokens, np.array([[2, 1]]), 3), [0.5])
 
 
 @pytest.mark.slow

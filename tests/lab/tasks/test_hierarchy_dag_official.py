@@ -57,7 +57,7 @@ def test_start(vocabulary: int, width: int) -> None:
     np.testing.assert_array_equal(drawn["embedding"], again.normal((vocabulary, width)))
     np.testing.assert_array_equal(drawn["head"].T, again.uniform(-(width**-0.5), width**-0.5, (5, width)))
     assert {name: values.shape for name, values in drawn.items()} == {
-        name: law.shape for name, law in made.starts().items() if law.law != "constant"
+        name: law.shape for name, law in made.laws.items() if law.law != "constant"
     }
     skipped = TorchGenerator(3)
     skipped.skip(start_outputs(made))

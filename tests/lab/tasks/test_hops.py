@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import odesim
-from odesim.lab.tasks.hops import answers, draw_letters, draw_sequences, guess, wrong
+from odesim.lab.tasks.hops import answers, draw_letters, draw_sequences, wrong
 from odesim.lab.training.randomness import Drawn
 
 
@@ -32,7 +32,7 @@ def test_answers_are_those_of_a_walk() -> None:
 
 
 def test_batches_and_tests() -> None:
-    """The first token says how many hops; in tests all numbers in turn; right answers err never, no guess less than guess()."""
+    """The first token says how many hops; in tests all numbers in turn; right answers err never, none where it is none."""
     stream = Drawn((0, 3), partial(draw_sequences, letters=4, hops=3, length=12), batch=40)
     batch = stream(2)
     assert batch["tokens"].shape == batch["targets"].shape == (2, 40, 13) and np.all(batch["targets"][..., 0] == -1)
@@ -43,7 +43,7 @@ def test_batches_and_tests() -> None:
     np.testing.assert_array_equal(wrong(one_hot, test["targets"], 3), np.zeros((2, 4)))
     none = np.tile(np.eye(5)[4], (*test["targets"].shape, 1))
     missed = wrong(none, test["targets"], 3)
-    assert np.all(missed[:, 0] == 1) and np.all(guess(test["targets"], 4, 3) <= missed + 1e-12)
+    assert np.all(missed[:, 0] == 1) and np.all(missed[:, 1:] < 1)
 
 
 @pytest.mark.slow

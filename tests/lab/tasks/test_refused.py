@@ -45,11 +45,6 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"n0": 2, "n1": 3}, "n1 must be at most 1, the sets of 2 out of n0=2 latents"),
     ],
     "hierarchy_tree": [
-        ({"root": "given"}, "root=given needs a q"),
-        ({"q": np.eye(5)}, "root=one_hot has its own q"),
-        ({"root": "given", "q": np.eye(4)}, r"num_classes=5: that many columns, not the shape \(4, 4\)"),
-        ({"p": np.full(4, 0.25)}, r"num_classes=5 probabilities that sum to 1, not the shape \(4,\)"),
-        ({"p": np.full(5, 0.25)}, "with the sum 1.25"),
         ({"depth": 12}, "the tree has 10240 leaves"),
     ],
     "in_context": [

@@ -29,7 +29,7 @@ def test_generator(case: str) -> None:
     values, (K, Q, S, M) = SIZES[case]
     run = scan_snap(**values)
     P, psi, settings = run.exact["P"], run.exact["psi"], run.config
-    assert P.shape == (K, S) and psi.max() + 1 == Q and run.vocabulary == M and run.exact["M"] == M
+    assert P.shape == (K, S) and psi.max() + 1 == Q and run.exact["M"] == M
     np.testing.assert_allclose(P.sum(axis=1), 1, rtol=1e-15)
     assert psi.tolist() == [n // settings["num_next_per_last"] for n in range(K)]
     classes = (P > 0).sum(axis=0)
@@ -136,7 +136,7 @@ def test_official_start(flag: str) -> None:
     """One layer of M inputs and outputs for Y, transposed, then one for Z, of which each query has a row."""
     options: dict[str, Any] = {flag: True}
     run = scan_snap(seeds=(4, 2), rng="official", init="torch", num_last=3, **options)
-    first, M, rows = start(run), run.vocabulary, 40 + 3 * (flag == "residual")
+    first, M, rows = start(run), int(run.exact["M"]), 40 + 3 * (flag == "residual")
     torch = TorchGenerator(2 + 2)
     decoder, attention = (torch.uniform(-(M**-0.5), M**-0.5, (M, M)) for _ in range(2))
     np.testing.assert_array_equal(first["Y"][1], decoder[:, :rows].T)
@@ -212,7 +212,7 @@ def test_wrong(case: str) -> None:
 def test_given_defaults() -> None:
     """P alone: a query each, equal probabilities, and all tokens different; the batch is the population's, config plain data."""
     run = scan_snap(P=np.array(P))
-    assert run.exact["psi"].tolist() == [0, 1] and run.exact["p"].tolist() == [0.5, 0.5] and run.exact["M"] == 7 == run.vocabulary
+    assert run.exact["psi"].tolist() == [0, 1] and run.exact["p"].tolist() == [0.5, 0.5] and run.exact["M"] == 7
     assert run.stream(3) == {} and run.config["P"] == P and run.config["M"] is None
     assert set(run.theory) == {"scan_snap.full"} and run.steps == 100
     assert [set(scan_snap(num_common_per_last=n).theory) for n in (0, 1)] == [
