@@ -19,7 +19,7 @@ more tokens, and contexts=infinite lead from the one to the other.
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -35,7 +35,7 @@ from odesim.lab.networks.text import WordTopics, attention_to_text
 from odesim.lab.networks.transformer import Transformer
 from odesim.lab.training.optimizers import CLIP
 from odesim.lab.training.randomness import TESTS, Drawn, InBlocks, generators
-from odesim.lab.training.task import Batch, Experiment, Model, Observable, Optimizer, Pair, Params, ReferenceTask, Setting, Settings, Stream
+from odesim.lab.training.task import Batch, Experiment, Model, Observable, Optimizer, Pair, Params, ReferenceTask, Setting, Settings
 
 # Converts text to token numbers: the most frequent words and punctuation marks, `<unk>` for others.
 
@@ -103,14 +103,13 @@ class Windows:
     length: int
     classes: Array
 
-    def contexts(self, which: Array) -> Array:
-        """The contexts (..., length - 1) before the queries of windows number `which` (...)."""
-        back = np.arange(self.length - 1, 0, -1)
-        return self.ids.take(self.positions.take(which)[..., None] - back)
+    def tokens(self, which: Array, first: int, end: int) -> Array:
+        """The tokens (..., end - first) from `first` to end - 1, counted from the queries of windows number `which` (...)."""
+        return self.ids.take(self.positions.take(which)[..., None] + np.arange(first, end))
 
-    def whole(self, which: Array) -> Array:
-        """The tokens (..., length) of windows number `which` (...)."""
-        return self.ids.take(self.positions.take(which)[..., None] - np.arange(self.length - 1, -1, -1))
+    def contexts(self, which: Array) -> Array:
+        """The contexts (..., length - 1) before the queries."""
+        return self.tokens(which, 1 - self.length, 0)
 
     def pairs(self, M: int) -> Array:
         """Query * M + next token (N,)."""
@@ -211,33 +210,40 @@ MAX_VALIDATION = 1000  # largest number of validation windows in a batch
 PARTS = 5  # batches in which attention to topics is counted: in one the pairs of a topic are so few that two seeds differ by a tenth
 
 
-def window_numbers(seeds: Sequence[int], end: int, batch: int) -> InBlocks:
-    """Random whole numbers (R, batch) below `end` of each iteration."""
-    return InBlocks(seeds, BLOCK, lambda rng, _: {"which": rng.integers(0, end, (BLOCK, batch))})
+class TextBatches:
+    """A Stream of random training windows, and batches of others, the same for each seed. read(windows, numbers (R, B)): their batch."""
+
+    def __init__(self, seeds: Sequence[int], parts: tuple[Windows, Windows], read: Callable[[Windows, Array], Batch], batch: int) -> None:
+        self.seeds, self.parts, self.read = tuple(seeds), parts, read
+        end = len(parts[0].positions)
+        self.draws = InBlocks(seeds, BLOCK, lambda rng, _: {"which": rng.integers(0, end, (BLOCK, batch))})
+
+    def __call__(self, iteration: int) -> Batch:
+        return self.read(self.parts[0], self.draws(iteration)["which"])
+
+    def validation(self, most: int) -> Batch:
+        """A batch of up to `most` validation windows, spread evenly."""
+        rows = spread_windows(len(self.parts[1].positions), most)
+        return self.read(self.parts[1], np.tile(rows, (len(self.seeds), 1)))
 
 
-class CorpusContexts:
-    """A Stream of random training windows: {"classes": (R, B), "counts": (R, B, W)}, counts of the tokens support[n] (W,)."""
+def stretches(windows: Windows, which: Array) -> Batch:
+    """Windows number `which` (R, B) as tokens (R, B, T), and as targets the next token of each."""
+    T = windows.length
+    return {"tokens": windows.tokens(which, 1 - T, 1), "targets": windows.tokens(which, 2 - T, 2)}
 
-    def __init__(self, pairs: PairClasses, seeds: Sequence[int], batch: int, dtype: str) -> None:
-        self.pairs, self.seeds, self.dtype = pairs, tuple(seeds), dtype
-        self.draws = window_numbers(seeds, len(pairs.windows.classes), batch)
+
+class Counted:
+    """Reads windows of classes: {"classes": (R, B), "counts": (R, B, W)}, counts of the tokens support[n] (W,)."""
+
+    def __init__(self, pairs: PairClasses, dtype: str) -> None:
         occurs = (pairs.P > 0) | (pairs.validation.counts(*pairs.P.shape) > 0)  # (K, M): tokens of each class, those that occur first
         order = np.argsort(~occurs, axis=1, kind="stable")
-        self.place = np.empty_like(order)  # (K, M): of each token among them
+        self.place, self.dtype = np.empty_like(order), dtype  # (K, M): of each token among them
         np.put_along_axis(self.place, order, np.broadcast_to(np.arange(occurs.shape[1]), occurs.shape), axis=1)
         self.support = np.ascontiguousarray(order[:, : int(occurs.sum(axis=1).max())])
 
-    def __call__(self, iteration: int) -> Batch:
-        which = self.draws(iteration)["which"]
-        return self.batch(self.pairs.windows, which)
-
-    def validation(self) -> Batch:
-        """A batch of up to MAX_VALIDATION validation windows, spread evenly, the same for each seed."""
-        return self.batch(self.pairs.validation, spread_windows(len(self.pairs.validation.classes), len(self.seeds)))
-
-    def batch(self, windows: Windows, which: Array) -> Batch:
-        """The batch of windows number `which` (R, B)."""
+    def __call__(self, windows: Windows, which: Array) -> Batch:
         (R, B), W, classes = which.shape, self.support.shape[1], windows.classes.take(which)
         index = self.place[classes[..., None], windows.contexts(which)]  # (R, B, T - 1)
         index += W * np.arange(R * B).reshape(R, B, 1)
@@ -249,26 +255,6 @@ def draw_contexts(p: Array, P: Array, tokens: int, dtype: str, rng: Generator, c
     """Classes (count,) drawn from p (K,), and the counts (count, W) of so many independent tokens each, drawn from P (K, W)."""
     classes = rng.choice(len(p), count, p=p)
     return {"classes": classes, "counts": rng.multinomial(tokens, P[classes]).astype(dtype)}
-
-
-class Stretches:
-    """A Stream of random training windows: {"tokens": (R, B, T), "targets": (R, B, T)}, the next token of each."""
-
-    def __init__(self, windows: Windows, held_out: Windows, seeds: Sequence[int], batch: int) -> None:
-        self.windows, self.held_out, self.seeds = windows, held_out, tuple(seeds)
-        self.draws = window_numbers(seeds, len(windows.positions), batch)
-
-    def __call__(self, iteration: int) -> Batch:
-        return self.batch(self.windows, self.draws(iteration)["which"])
-
-    def validation(self) -> Batch:
-        """A batch of up to MAX_VALIDATION / 10 validation windows, spread evenly, the same for each seed."""
-        return self.batch(self.held_out, spread_windows(len(self.held_out.positions), len(self.seeds), MAX_VALIDATION // 10))
-
-    def batch(self, windows: Windows, which: Array) -> Batch:
-        """The batch of windows number `which` (R, B)."""
-        positions = windows.positions.take(which)[..., None] - np.arange(windows.length - 1, -1, -1)  # (R, B, T)
-        return {"tokens": windows.ids.take(positions), "targets": windows.ids.take(positions + 1)}
 
 
 def hide(rng: Generator, tokens: Array, *, vocabulary: int, share: float, p_c: float, p_r: float) -> Batch:
@@ -290,7 +276,7 @@ def places_told(length: int, share: float) -> int:
     return max(1, round(share * length))
 
 
-class Hidden:
+class Hidden(Drawn):
     """A Stream of random training windows of which some tokens are hidden, and to be told: those of `hide`, (R, B, T) and (R, B, P).
 
     Raises ParamError for probabilities that sum to more than 1.
@@ -300,31 +286,29 @@ class Hidden:
         p_c, p_r = values["p_c"], values["p_r"]
         if p_c + p_r > 1:
             raise ParamError(f"p_c + p_r must be at most 1, not {p_c + p_r:g}: the rest is shown as the mask")
-        self.windows, self.held_out, self.seeds = windows, held_out, tuple(seeds)
+        self.windows, self.held_out = windows, held_out
         self.hide = partial(hide, vocabulary=vocabulary, share=values["p_m"], p_c=p_c, p_r=p_r)
-        self.drawn = Drawn(seeds, self.draw, batch=values["batch"])
+        super().__init__(seeds, self.of_seed, batch=values["batch"])
 
-    def draw(self, rng: Generator, count: int) -> Batch:
+    def of_seed(self, rng: Generator, count: int) -> Batch:
         """So many windows of one seed."""
-        return self.hide(rng, self.windows.whole(rng.integers(len(self.windows.positions), size=count)))
+        which = rng.integers(len(self.windows.positions), size=count)
+        return self.hide(rng, self.windows.tokens(which, 1 - self.windows.length, 1))
 
-    def __call__(self, iteration: int) -> Batch:
-        return self.drawn(iteration)
-
-    def validation(self, part: int = 0) -> Batch:
-        """A batch of up to MAX_VALIDATION / 10 validation windows, spread evenly, the same and hidden alike for each seed.
+    def validation(self, most: int, part: int = 0) -> Batch:
+        """A batch of up to `most` validation windows, spread evenly, the same and hidden alike for each seed.
 
         part: other windows, between those of part 0, hidden elsewhere.
         """
-        most, count = MAX_VALIDATION // 10, len(self.held_out.positions)
-        (rows,), (rng,) = spread_windows(count, 1, most), generators((0,), TESTS, part)
-        rows = (rows + part * count // (most * PARTS)) % count
-        return {name: np.tile(a, (len(self.seeds), 1, 1)) for name, a in self.hide(rng, self.held_out.whole(rows)).items()}
+        count, (rng,) = len(self.held_out.positions), generators((0,), TESTS, part)
+        rows = (spread_windows(count, most) + part * count // (most * PARTS)) % count
+        batch = self.hide(rng, self.held_out.tokens(rows, 1 - self.held_out.length, 1))
+        return {name: np.tile(a, (len(self.seeds), 1, 1)) for name, a in batch.items()}
 
 
-def spread_windows(count: int, seeds: int, most: int = MAX_VALIDATION) -> Array:
-    """Up to `most` whole numbers below count (R, B), spread evenly, the same for each seed."""
-    return np.tile(np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int)), (seeds, 1))
+def spread_windows(count: int, most: int) -> Array:
+    """Up to `most` whole numbers below count (B,), spread evenly."""
+    return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int))
 
 
 CONTEXTS = ("windows", "drawn", "infinite")
@@ -414,23 +398,27 @@ def one_layer(corpus: Corpus, values: Settings, seeds: Sequence[int], dtype: str
         raise ParamError(f"drawn={values['drawn']} needs contexts=drawn, not {values['contexts']}")
     sizes = {name: values[name] for name in ("length", "num_next", "num_query")}
     pairs = pair_classes(corpus, **sizes, fraction=values["validation"])
-    stream = CorpusContexts(pairs, seeds, values["batch"], dtype)
+    counted_tokens = Counted(pairs, dtype)
+    stream = TextBatches(seeds, (pairs.windows, pairs.validation), counted_tokens, values["batch"])
     model = YZ(
         pairs.P,
         pairs.psi,
         pairs.p,
         float(len(corpus.words)),
-        support=stream.support,
+        support=counted_tokens.support,
         query_rows=pairs.queries if values["residual"] else None,
         **{name: values[name] for name in ("decoder", "normalize", "residual")},
     )
     rates = {"Y": values["eta_Y"], "Z": values["eta_Z"]}
     classes: dict[str, Any] = {"P": pairs.P, "psi": pairs.psi, "p": pairs.p, "M": model.M}
+    P = np.take_along_axis(pairs.P, counted_tokens.support, axis=1)
+    drawing = partial(draw_contexts, pairs.p, P / P.sum(axis=1, keepdims=True), values["drawn"] or values["length"] - 1, dtype)
+    drawn = Drawn(seeds, drawing, batch=values["batch"])
     descent = optimizer(values, "sgd", rates)
     as_assumed = values["normalize"] and not values["residual"] and values["decoder"] == "vanilla" and descent.name == "sgd"
     return Experiment(
-        model=replace(model, extra=(validation_loss(model, stream.validation()),)) if values["validation"] > 0 else model,
-        stream=contexts(pairs, stream, values, dtype),
+        model=replace(model, extra=(validation_loss(model, stream.validation(MAX_VALIDATION)),)) if values["validation"] > 0 else model,
+        stream={"windows": stream, "drawn": drawn, "infinite": lambda iteration: {}}[values["contexts"]],
         optimizer=descent,
         exact=classes | {"queries": pairs.queries, "next": pairs.next},
         theory={"scan_snap.full": {**classes, "eta_Y": values["eta_Y"], "eta_Z": values["eta_Z"]}} if as_assumed else {},
@@ -446,17 +434,6 @@ def labels_of(words: Sequence[str], pairs: PairClasses) -> dict[str, tuple[str, 
     return {"l": tuple(words), "m": tuple(queries), "n": tuple(f"{queries[q]} {word}" for q, word in zip(pairs.psi, after, strict=True))}
 
 
-def contexts(pairs: PairClasses, windows: CorpusContexts, values: Settings, dtype: str) -> Stream:
-    """The Stream for the setting `contexts`; that of infinite ones is empty, for the gradient is that of the population."""
-    if values["contexts"] == "infinite":
-        return lambda iteration: {}
-    if values["contexts"] == "windows":
-        return windows
-    P = np.take_along_axis(pairs.P, windows.support, axis=1)
-    tokens = values["drawn"] or values["length"] - 1
-    return Drawn(windows.seeds, partial(draw_contexts, pairs.p, P / P.sum(axis=1, keepdims=True), tokens, dtype), batch=values["batch"])
-
-
 def transformer(corpus: Corpus, values: Settings, seeds: Sequence[int]) -> Experiment:
     """The experiment with a transformer that tells every next token in stretches of the text, or some that are hidden.
 
@@ -464,10 +441,11 @@ def transformer(corpus: Corpus, values: Settings, seeds: Sequence[int]) -> Exper
     """
     M, parts = len(corpus.words), windows(corpus, values["length"], values["validation"])
     model = network(values, M)
-    stream = Hidden(*parts, M, values, seeds) if values["objective"] == "masked" else Stretches(*parts, seeds, values["batch"])
+    masked, most = values["objective"] == "masked", MAX_VALIDATION // 10
+    stream = Hidden(*parts, M, values, seeds) if masked else TextBatches(seeds, parts, stretches, values["batch"])
     if values["validation"] > 0:
-        validation = stream.validation()
-        batches = [stream.validation(part) for part in range(PARTS)] if isinstance(stream, Hidden) else [validation]
+        validation = stream.validation(most)
+        batches = [stream.validation(most, part) for part in range(PARTS)] if isinstance(stream, Hidden) else [validation]
         watched = attention_to_text(model, batches, WordTopics(corpus.words, corpus.ids)) if model.layers else ()
         model = replace(model, watch=validation, extra=(*watched, validation_loss(model, validation)))
     rates = dict.fromkeys(sorted(set(model.groups.values())), float(values["lr"]))

@@ -234,7 +234,7 @@ def test_masked_validation():
     edge = len(corpus.ids) - round(0.1 * len(corpus.ids))
     held = {tuple(corpus.ids[i : i + 20].tolist()) for i in range(edge, len(corpus.ids) - 20)}
     for part in range(3):
-        batch = experiment.stream.validation(part)
+        batch = experiment.stream.validation(100, part)
         whole = batch["tokens"].copy()
         np.put_along_axis(whole, batch["positions"], batch["targets"], axis=2)
         rows = {tuple(row) for row in whole[0].tolist()}
