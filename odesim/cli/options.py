@@ -218,15 +218,15 @@ def option_words(name: str, use: str) -> tuple[str, dict[str, Any]]:
     return f"--{row.flag or name.replace('_', '-')}", {**words, "help": row.help if isinstance(row.help, str) else row.help[use]}
 
 
-def options(names: str, use: str = "", **changes: Mapping[str, Any]) -> Callable[[Command], Command]:
-    """Adds the options of these names to a command, in this order: rows of the table of options, or of OWN.
+def options(names: str, use: str = "", own: Mapping[str, Any] = OWN, **changes: Mapping[str, Any]) -> Callable[[Command], Command]:
+    """Adds the options of these names to a command, in this order: rows of `own`, or of the table of options.
 
     use: of which the help is. changes {name: what is other here}, for click.
     """
 
     def with_options(command: Command) -> Command:
         for name in reversed(names.split()):
-            flag, words = OWN[name] if name in OWN else option_words(name, use)
+            flag, words = own[name] if name in own else option_words(name, use)
             command = click.option(flag, name, **{**words, **changes.get(name, {})})(command)
         return command
 

@@ -224,14 +224,8 @@ def check_statement(statement: Statement) -> Finding:
         outside = tuple(statement.otherwise()) if statement.otherwise else ()
     except Exception as error:
         return Finding(statement, Verdict.ERROR, error=" ".join(f"{type(error).__name__}: {error}".split()))
-    return Finding(statement, verdict_of(inside, outside), inside, outside)
-
-
-def verdict_of(inside: Iterable[Measurement], outside: Iterable[Measurement]) -> Verdict:
-    """The verdict from measurements under the condition of a statement, and without it (empty: there is no condition)."""
-    if not all(measurement.holds for measurement in inside):
-        return Verdict.FAILS
-    return Verdict.HOLDS if all(measurement.holds for measurement in outside) else Verdict.HOLDS_WHEN
+    held, always = (all(measurement.holds for measurement in part) for part in (inside, outside))  # no condition: both alike
+    return Finding(statement, Verdict.FAILS if not held else Verdict.HOLDS if always else Verdict.HOLDS_WHEN, inside, outside)
 
 
 # `odesim.verify`: checks statements of the papers.

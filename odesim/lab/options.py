@@ -1,6 +1,7 @@
 """Options of the lab's commands: their table; settings, learning rates and seeds read from text; names that the shell completes."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ from odesim.base.backends import RUN, TRAINING, backends_for
 from odesim.base.errors import ParamError, no_such
 from odesim.base.options import backend_help
 from odesim.cli.arguments import once
-from odesim.cli.options import Command, Count, Described, ModelKind, RealKind, argument_of, completed
+from odesim.cli.options import OWN, Count, Described, ModelKind, RealKind, argument_of, completed
 from odesim.cli.options import options as run_options
 from odesim.inputs.grammar import device_sentence, parse_number, parse_value, show_text
 
@@ -215,16 +216,5 @@ ROWS: dict[str, tuple[str, dict[str, Any]]] = {
 }  # fmt: skip
 
 
-def options(names: str, **changes: Mapping[str, Any]) -> Callable[[Command], Command]:
-    """Adds the options of these names, in this order: of ROWS, or as `odesim.cli.options.options` does. changes {name: what is other}."""
-
-    def with_options(command: Command) -> Command:
-        for name in reversed(names.split()):
-            if name in ROWS:
-                flag, words = ROWS[name]
-                command = click.option(flag, name, **{**words, **changes.get(name, {})})(command)
-            else:
-                command = run_options(name, RUN, **{name: changes.get(name, {})})(command)
-        return command
-
-    return with_options
+options = partial(run_options, use=RUN, own={**OWN, **ROWS})
+"""Adds the options of these names to a command, as `odesim.cli.options.options` does: of ROWS too."""

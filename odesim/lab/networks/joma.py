@@ -250,8 +250,8 @@ def joma_observables(block: JomaBlock, data: Batch, start: Params, ratio: float)
 
     Softmax has NC_first and NC_second, the other attentions the invariant.
     """
-    at_start = {"V": block.nodes(start)[0], "z": start["Z"][..., 0], "mean": mean_attention(block, start["Z"], data)}
-    reduced = ReducedLogits(block.attention, ratio, block.temperature, **at_start)
+    mean = (data["pi"][..., None] * block.attend(start["Z"], data)).sum(axis=1)  # of the attention at the start, (R, Mc)
+    reduced = ReducedLogits(block.attention, ratio, block.temperature, block.nodes(start)[0], start["Z"][..., 0], mean)
 
     def V(params: Params) -> Array:
         return block.nodes(params)[0]
@@ -284,8 +284,3 @@ def joma_observables(block: JomaBlock, data: Batch, start: Params, ratio: float)
         return (*shared, Observable("invariant", kept, ("token",), f"{law}, r = eta_z / eta_w: gradient flow keeps it"))
     first = beside("NC_first", reduced.main_term, "the same with |v|^2 / (2 T) of each token alone")
     return (*shared, first, beside("NC_second", reduced.softmax_term, "the same with -|V|^2 b / (2 T) alone"))
-
-
-def mean_attention(block: JomaBlock, Z: Array, data: Batch) -> Array:
-    """The mean attention sum_n pi_n b_n (R, Mc)."""
-    return (data["pi"][..., None] * block.attend(Z, data)).sum(axis=1)

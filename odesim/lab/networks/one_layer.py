@@ -48,14 +48,6 @@ def check_classes(P: Array, psi: Array, p: Array, M: float) -> None:
         raise ParamError(f"M must be at least the number of classes, {K}, not {M:g}")
 
 
-def check_independent(P: Array) -> None:
-    """Raises ParamError if the rows of P (K, S) are linearly dependent, because F^T F must have an inverse."""
-    f = P / np.linalg.norm(P, axis=1, keepdims=True)
-    values = np.linalg.eigvalsh(f @ f.T)
-    if values[0] < SINGULAR * values[-1]:
-        raise ParamError("decoder = decorrelated needs classes whose rows of P are linearly independent, and these are not")
-
-
 def token_lists(P: Array, support: Array | None, queries: Array | None, rows: int) -> tuple[Array, Array]:
     """(tokens (K, W), indicators (K, W) of the query): distinct tokens that the contexts of each class may hold.
 
@@ -221,8 +213,11 @@ class YZ(Network):
             raise ParamError("init = torch needs a column of Y for every token, and here one stands for all that are never next")
         if self.targets is not None and not (int(self.M) == self.M and min(self.targets) >= 0 and max(self.targets) < self.M):
             raise ParamError(f"targets must be columns of Y, 0 to {self.M - 1:g}, not {min(self.targets)} to {max(self.targets)}")
-        if self.decoder == "decorrelated":
-            check_independent(self.P)
+        if self.decoder == "decorrelated":  # F^T F must have an inverse
+            f = self.P / np.linalg.norm(self.P, axis=1, keepdims=True)
+            values = np.linalg.eigvalsh(f @ f.T)
+            if values[0] < SINGULAR * values[-1]:
+                raise ParamError("decoder = decorrelated needs classes whose rows of P are linearly independent, and these are not")
 
     @property
     def shapes(self) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -425,11 +420,6 @@ def collapse_columns(seen: Mapping[str, Array], facts: TrainingFacts) -> Array:
     return np.concatenate([Y[..., -K:], rest], axis=-1)
 
 
-def with_no_token(seen: Mapping[str, Array], facts: TrainingFacts) -> Array:
-    """The System's Y (R, T, S, M + 1) from the recorded one of a random start: the last column, of no token, is 0."""
-    return np.pad(collapse_columns(seen, facts), [(0, 0), (0, 0), (0, 0), (0, 1)])
-
-
 def that_occur(values: Array, facts: TrainingFacts) -> Array:
     """Values (R, T, n, ...) of the classes that occur."""
     return values[:, :, : len(facts.exact["P"])]
@@ -440,18 +430,10 @@ def common_tokens(facts: TrainingFacts) -> Array:
     return np.flatnonzero((facts.exact["P"] > 0).sum(axis=0) > 1)
 
 
-def distinct_tokens(facts: TrainingFacts) -> Array:
-    """The tokens (K, D) of each class that no other class has, in order. Raises ParamError if classes have different numbers of them."""
-    distinct = distinct_attention(np.ones_like(facts.exact["P"]), facts.exact["P"])
-    if len(set(distinct.sum(axis=1).tolist())) > 1:
-        raise ParamError("the classes of this training have not equally many tokens of their own, so that no symmetric System fits")
-    return np.stack([np.flatnonzero(row) for row in distinct])
-
-
 def class_mean(name: str, source: str) -> Link:
     """A Link to the mean over classes of c (R, T, K, S), or of Z (R, T, Q, S) at the queries of classes.
 
-    cc and zc: the mean over common tokens (R, T, 1); other names: at the distinct tokens of each class (R, T, D).
+    cc and zc: the mean over common tokens (R, T, 1); other names: at the tokens that one class alone has (R, T, D).
     """
 
     def make(seen: Mapping[str, Array], facts: TrainingFacts) -> Array:
@@ -460,7 +442,10 @@ def class_mean(name: str, source: str) -> Link:
             values = values[:, :, np.asarray(facts.exact["psi"], int)]  # (R, T, K, S)
         if name in ("cc", "zc"):
             return values[..., common_tokens(facts)].mean(axis=(-2, -1))[..., None]
-        tokens = distinct_tokens(facts)
+        distinct = distinct_attention(np.ones_like(facts.exact["P"]), facts.exact["P"])
+        if len(set(distinct.sum(axis=1).tolist())) > 1:
+            raise ParamError("the classes of this training have not equally many tokens of their own, so that no symmetric System fits")
+        tokens = np.stack([np.flatnonzero(row) for row in distinct])
         return values[:, :, np.arange(len(tokens))[:, None], tokens].mean(axis=2)
 
     return Link(name, (source,), make)
@@ -500,4 +485,7 @@ FULL = (
     Link("Y", ("Y",), collapse_columns, lambda Y, facts: Y[..., :-1] if starts_at_random(facts) else Y),  # without that of no token
     IN_CONTEXTS,
 )
-STARTS = {"Y": Link("Y", ("Y",), with_no_token), "Z": IN_CONTEXTS}
+STARTS = {  # of a random start Y has a last column more, of no token, which is 0
+    "Y": Link("Y", ("Y",), lambda seen, facts: np.pad(collapse_columns(seen, facts), [(0, 0), (0, 0), (0, 0), (0, 1)])),
+    "Z": IN_CONTEXTS,
+}

@@ -35,7 +35,7 @@ from odesim.lab.networks.text import WordTopics, attention_to_text
 from odesim.lab.networks.transformer import Transformer
 from odesim.lab.training.optimizers import CLIP
 from odesim.lab.training.randomness import TESTS, Drawn, InBlocks, generators
-from odesim.lab.training.task import Batch, Experiment, Model, Observable, Optimizer, Pair, Params, ReferenceTask, Setting, Settings
+from odesim.lab.training.task import Batch, Experiment, Model, Observable, Optimizer, Pair, Params, ReferenceTask, Setting, Settings, Stream
 
 # Converts text to token numbers: the most frequent words and punctuation marks, `<unk>` for others.
 
@@ -414,11 +414,12 @@ def one_layer(corpus: Corpus, values: Settings, seeds: Sequence[int], dtype: str
     P = np.take_along_axis(pairs.P, counted_tokens.support, axis=1)
     drawing = partial(draw_contexts, pairs.p, P / P.sum(axis=1, keepdims=True), values["drawn"] or values["length"] - 1, dtype)
     drawn = Drawn(seeds, drawing, batch=values["batch"])
+    streams: dict[str, Stream] = {"windows": stream, "drawn": drawn, "infinite": lambda iteration: {}}
     descent = optimizer(values, "sgd", rates)
     as_assumed = values["normalize"] and not values["residual"] and values["decoder"] == "vanilla" and descent.name == "sgd"
     return Experiment(
         model=replace(model, extra=(validation_loss(model, stream.validation(MAX_VALIDATION)),)) if values["validation"] > 0 else model,
-        stream={"windows": stream, "drawn": drawn, "infinite": lambda iteration: {}}[values["contexts"]],
+        stream=streams[values["contexts"]],
         optimizer=descent,
         exact=classes | {"queries": pairs.queries, "next": pairs.next},
         theory={"scan_snap.full": {**classes, "eta_Y": values["eta_Y"], "eta_Z": values["eta_Z"]}} if as_assumed else {},

@@ -5,7 +5,6 @@ rng=official a seed is the run of that code with that seed, up to the rounding o
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from random import Random
 from typing import Any
@@ -37,14 +36,8 @@ from odesim.lab.training.task import Batch, Experiment, Pair, Params, ReferenceT
 GENERATOR_SETTINGS = ("num_last", "num_next_per_last", "num_common", "num_common_per_last", "num_unique_per_next")
 
 
-@dataclass(frozen=True, eq=False)
-class Classes:
-    """K classes: P (K, S), psi (K,), p (K,) and M, the parameters of scan_snap.full."""
-
-    P: Array
-    psi: Array
-    p: Array
-    M: float
+Classes = dict[str, Any]
+"""K classes: P (K, S), psi (K,), p (K,) and M, the parameters of scan_snap.full."""
 
 
 def generate_classes(values: Mapping[str, Any]) -> Classes:
@@ -63,15 +56,14 @@ def generate_classes(values: Mapping[str, Any]) -> Classes:
         shared, distinct = common + per_last * psi[n], common + per_last * last + unique * n
         weights[n, shared : shared + per_last] = 1
         weights[n, distinct : distinct + unique] = np.linspace(0.1, 1, unique)
-    return Classes(weights / weights.sum(axis=1, keepdims=True), psi, np.full(K, 1 / K), float(weights.shape[1] + last + K))
+    P, M = weights / weights.sum(axis=1, keepdims=True), float(weights.shape[1] + last + K)
+    return {"P": P, "psi": psi, "p": np.full(K, 1 / K), "M": M}
 
 
 def classes_from_settings(values: Mapping[str, Any]) -> Classes:
     """Classes from the settings P, psi, p and M. Raises ParamError if they are inconsistent."""
     P = np.array(values["P"], float)
-    if P.ndim != 2 or P.size == 0:
-        raise ParamError(f"P must be a table of classes and tokens, not an array of shape {P.shape}")
-    K, S = P.shape
+    K, S = (*P.shape, 1, 1)[:2]  # of another shape P is refused below
     psi = np.arange(K) if values["psi"] is None else np.array(values["psi"], float)
     p = np.full(K, 1 / K) if values["p"] is None else np.array(values["p"], float)
     if psi.size == 0 or np.any(psi != np.floor(psi)):
@@ -80,7 +72,7 @@ def classes_from_settings(values: Mapping[str, Any]) -> Classes:
         raise ParamError(f"M must be one number, the tokens of the vocabulary, not {np.size(values['M'])}")
     M = S + float(np.max(psi)) + 1 + K if values["M"] is None else float(np.ravel(values["M"])[0])
     check_classes(P, psi, p, M)
-    return Classes(P, psi.astype(int), p, M)
+    return {"P": P, "psi": psi.astype(int), "p": p, "M": M}
 
 
 def with_idle_classes(classes: Classes) -> dict[str, Any] | None:
@@ -88,15 +80,13 @@ def with_idle_classes(classes: Classes) -> dict[str, Any] | None:
 
     Such a class sees a token that classes share, so that their own tokens stay their own; None if there is no such token.
     """
-    shared = np.flatnonzero((classes.P > 0).sum(axis=0) > 1)
+    shared = np.flatnonzero((classes["P"] > 0).sum(axis=0) > 1)
     if not shared.size:
         return None
-    K, S = classes.P.shape
-    idle = np.zeros((int(classes.M) - K, S))
-    idle[:, shared[0]] = 1
-    zeros = np.zeros(len(idle))
-    P, psi, p = np.concatenate([classes.P, idle]), np.concatenate([classes.psi, zeros.astype(int)]), np.concatenate([classes.p, zeros])
-    return {"P": P, "psi": psi, "p": p, "M": classes.M}
+    K, S = classes["P"].shape
+    none = np.zeros(int(classes["M"]) - K)
+    idle = {"P": np.tile(np.arange(S) == shared[0], (len(none), 1)).astype(float), "psi": none.astype(int), "p": none}
+    return classes | {name: np.concatenate([classes[name], more]) for name, more in idle.items()}
 
 
 def symmetric_params(values: Mapping[str, Any], classes: Classes) -> dict[str, Any] | None:
@@ -109,11 +99,11 @@ def symmetric_params(values: Mapping[str, Any], classes: Classes) -> dict[str, A
     if (per_last and last > 1) or not shared or not unique:
         return None
     return {
-        "p": classes.P[0, classes.P.shape[1] - unique * last * next_ :][:unique],
-        "pc": classes.P[0, :1],
+        "p": classes["P"][0, classes["P"].shape[1] - unique * last * next_ :][:unique],
+        "pc": classes["P"][0, :1],
         "mc": np.array([float(shared)]),
         "K": float(last * next_),
-        "M": classes.M,
+        "M": classes["M"],
         "k_m": float(next_),
     }
 
@@ -282,17 +272,17 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     check_together(values, seeds)
     classes = classes_from_settings(values) if population else generate_classes(values)
     names = ("normalize", "residual", "attn_include_query", "decoder", "init")
-    targets = None if population else int(classes.M) - len(classes.P) + np.arange(len(classes.P))
-    yz = YZ(**vars(classes), targets=targets, **{name: values[name] for name in names})
+    targets = None if population else int(classes["M"]) - len(classes["P"]) + np.arange(len(classes["P"]))
+    yz = YZ(**classes, targets=targets, **{name: values[name] for name in names})
     return Experiment(
         config=as_config({name: value for name, value in values.items() if name != TOKENS}),
         model=yz,
         stream=(lambda iteration: {}) if population else make_contexts(yz, values, seeds, dtype),
         start=partial(official_start, tuple(seeds), yz) if (values["rng"], values["init"]) == ("official", "torch") else None,
         steps=STEPS,
-        exact=vars(classes),
+        exact=classes,
         theory=theory(values, classes),
-        labels={"l": token_names(values[TOKENS], classes.P.shape[1])} if values[TOKENS] else {},
+        labels={"l": token_names(values[TOKENS], classes["P"].shape[1])} if values[TOKENS] else {},
     )
 
 
@@ -353,7 +343,7 @@ def theory(values: Mapping[str, Any], classes: Classes) -> dict[str, dict[str, A
         whole, small = "scan_snap.full_decorrelated", "scan_snap.reduced_symmetric"
     else:
         whole, small = "scan_snap.full", "scan_snap.symmetric"
-    systems = {whole: {**vars(classes), **rates}}
+    systems = {whole: {**classes, **rates}}
     return systems if symmetric is None else {**systems, small: {**symmetric, **rates}}
 
 

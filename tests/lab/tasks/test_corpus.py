@@ -355,7 +355,7 @@ def test_the_vocabulary_is_that_of_a_short_text():
     """A text with fewer words than asked for has all of them, and the run says how many."""
     experiment = made(**BY_HAND | {"vocabulary": 10**6})[0]
     whole = len({*tokens(TEXT)}) + 1
-    assert experiment.vocabulary == experiment.config["vocabulary"] == whole < 10**6
+    assert experiment.config["vocabulary"] == whole < 10**6
     assert made(model="transformer", **BY_HAND | {"vocabulary": 10**6})[0].model.vocabulary == whole
 
 
