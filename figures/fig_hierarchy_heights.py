@@ -11,7 +11,6 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 import odesim
-from odesim.lab.tasks.hierarchy_tree import Tree
 from odesim.plot.figures import SCRIPT, Feature
 from odesim.plot.labels import end_labels, place_labels
 from odesim.plot.style import CATEGORIES, DASHES, FAINT, INK, few_ticks, letter_panels, new_figure, ordered_colors, project_style
@@ -27,11 +26,19 @@ FINE = {"rtol": 1e-10, "atol": 1e-13}
 
 
 def sampled(chunks: int) -> np.ndarray:
-    """P[l|m] (chunk, H), H = 1..L, over all pairs of leaves of that height, in chunks of CHUNK sequences."""
-    tree = Tree(np.eye(CLASSES), np.full(CLASSES, 1 / CLASSES), 2, SMALL, 0.9)
-    rng, heights, rows = np.random.default_rng(0), tree.heights(), []
+    """P[l|m] (chunk, H), H = 1..L, over all pairs of leaves of that height, in chunks of CHUNK sequences.
+
+    The root has a child for each class, which is 1 for it alone; below, a node has two children, each as it is but for 1 in 20.
+    """
+    leaf = np.arange(CLASSES * 2 ** (SMALL - 1))
+    heights = SMALL - sum((leaf[:, None] >> d == leaf >> d).astype(int) for d in range(SMALL))
+    rng, rows = np.random.default_rng(0), []
     for _ in range(chunks):
-        leaves = tree.sample(rng, CHUNK)[1][-1].astype(np.float32)
+        classes = rng.choice(CLASSES, CHUNK, p=np.full(CLASSES, 1 / CLASSES))
+        nodes = rng.random((CHUNK, CLASSES)) < np.eye(CLASSES)[classes]
+        for _depth in range(1, SMALL):
+            nodes = np.repeat(nodes, 2, axis=1) ^ (rng.random((CHUNK, 2 * nodes.shape[1])) < (1 - 0.9) / 2)
+        leaves = nodes.astype(np.float32)
         both, present = leaves.T @ leaves, leaves.sum(axis=0, dtype=float)
         rows.append([both[heights == H].sum() / np.broadcast_to(present, both.shape)[heights == H].sum() for H in range(1, SMALL + 1)])
     return np.array(rows)

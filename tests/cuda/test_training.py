@@ -27,7 +27,6 @@ SMALL: dict[str, dict[str, Any]] = {
     "dyck": {"k": 2, "depth": 2, "length": 6, "test_length": 8, "batch": 5, "width": 4, "mlp": 5},
     "hierarchy_dag": {"num_classes": 5, "n0": 4, "n1": 5, "vocabulary": 12, "length": 10, "width": 6, "layers": 2, "mlp": 7, "batch": 9},
     "hierarchy_layers": {"num_classes": 5, "n0": 4, "n1": 5, "vocabulary": 12, "K1": 4, "K2": 3},
-    "hierarchy_tree": {"num_classes": 2, "depth": 3, "batch": 4, "width": 6, "layers": 2, "mlp": 7},
     "hops": {"letters": 3, "hops": 2, "length": 6, "width": 4, "mlp": 5, "batch": 5},
     "in_context": {"D": 3, "N": 5, "H": 2, "batch": 6},
     "induction": {"N": 4, "V": 6, "batch": 5, "width": 4},
@@ -55,14 +54,13 @@ SMALL: dict[str, dict[str, Any]] = {
 # each option that leads through other code, of each task
 MORE: dict[str, tuple[str, dict[str, Any], str | None]] = {
     **{task: (task, {}, None) for task in TASKS},
-    **{f"committee {g}": ("committee", {"activation": g, "init": "normal", "batch": 3}, None) for g in ("erf", "relu", "linear")},
+    "committee normal": ("committee", {"init": "normal", "batch": 3}, None),
     "corpus transformer": ("corpus", {}, "transformer"),
     "corpus masked": ("corpus", {"objective": "masked", "start": "normal"}, "transformer"),
     "corpus post": ("corpus", {"norm": "post"}, "transformer"),
     "corpus clip": ("corpus", {"clip": 0.1}, "transformer"),
     "corpus drawn": ("corpus", {"contexts": "drawn", "residual": True}, None),
     "corpus infinite": ("corpus", {"contexts": "infinite", "validation": 0.0}, None),
-    "tree given": ("hierarchy_tree", {"root": "given", "q": np.array([[0.9, 0.2], [0.3, 0.6]]), "heads": 2}, None),
     **{f"joma {a}": ("joma_gaussian", {"attention": a, "init_scale": 0.3}, None) for a in ("linear", "exp")},
     **{f"joma {phi}": ("joma_gaussian", {"phi": phi}, None) for phi in ("relu", "softplus", "square")},
     **{f"joma {signal}": ("joma_gaussian", {"signal": signal, "coordinates": "w", "cosine": 0.2}, None) for signal in ("mse", "fixed")},
@@ -85,7 +83,7 @@ MORE: dict[str, tuple[str, dict[str, Any], str | None]] = {
     "scan_snap official": ("scan_snap", {"rng": "official", "init": "torch"}, None),
     "scan_snap decorrelated": ("scan_snap", {"decoder": "decorrelated"}, None),
     **{name: ("scan_snap", {"optimizer": name}, None) for name in OPTIMIZERS},
-    "adamw with decay": ("hierarchy_tree", {"optimizer": "adamw", "weight_decay": 0.1}, None),
+    "adamw with decay": ("hierarchy_dag", {"optimizer": "adamw", "weight_decay": 0.1}, None),
     "dag official": ("hierarchy_dag", {"rng": "official"}, None),
     "sgd with decay": ("hierarchy_dag", {"optimizer": "sgd"}, None),
 }

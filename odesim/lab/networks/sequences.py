@@ -19,7 +19,6 @@ class Sequences:
     """A network and what it learns. draw(generator, count): sequences of one seed, of `length` tokens, with outputs at `read` of them.
 
     tests: the number of test sequences, of draw_test and test_length where these are others. exact(test), labels(): as of Experiment.
-    attended: of so many test sequences the entropy of attention is recorded.
     other {what else takes memory: number of numbers of a seed}.
     """
 
@@ -33,7 +32,6 @@ class Sequences:
     test_length: int = 0
     exact: Callable[[Batch], Mapping[str, Array]] = lambda test: {}
     labels: Callable[[], Mapping[str, tuple[str, ...]]] = dict
-    attended: int = 0
     other: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -84,9 +82,8 @@ def sequence_task(name: str, doc: str, settings: tuple[Setting, ...], parts: Cal
     def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Experiment:
         of = parts(values)
         test = Drawn(seeds, of.draw_test or of.draw, batch=0).test(of.tests)
-        watched = {name: a[:, : of.attended] for name, a in test.items()}
         return Experiment(
-            model=replace(of.network, extra=of.watch(of.network, test), watch=watched if of.attended else None),
+            model=replace(of.network, extra=of.watch(of.network, test)),
             stream=Drawn(seeds, of.draw, batch=values["batch"], samples=values.get("samples", 0)),
             steps=steps,
             exact=of.exact(test),

@@ -8,7 +8,7 @@ and eta_v / N for the second. Time is steps / N: as N grows, e_g, Q, R and v fol
 init=overlaps: every seed starts at the same Q, R and v exactly. init=normal: normal weights of deviation init_scale.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -19,50 +19,24 @@ from scipy.special import erf
 
 from odesim.base.arrays import Array, array_namespace, on_host, on_same_device, shaped
 from odesim.base.errors import ParamError
-from odesim.lab.networks.joma import ACTIVATIONS as OF_NODES
-from odesim.lab.networks.joma import Activation
 from odesim.lab.training.optimizers import SGD
 from odesim.lab.training.randomness import AT_ONCE, DATA, InBlocks, generators
 from odesim.lab.training.task import Batch, Experiment, Observable, Params, ReferenceTask, Setting, Settings, Stream, pair_of
 
-# Activations g of a committee, and means E g(a) g(b) over Gaussian fields a, b.
-#
-# Sources of the means: Saad and Solla 1995 (erf), Cho and Saul 2009 (relu, the arc-cosine kernel of order 1).
 
-
-def erf_value(u: Array) -> Array:
-    """erf(u / sqrt 2), computed on the host: a step has few fields, and cupy's own is in another module."""
+def says(u: Array) -> Array:
+    """g(u) = erf(u / sqrt 2), computed on the host: a step has few fields, and cupy's own is in another module."""
     return array_namespace(u).asarray(erf(on_host(u) * np.asarray(0.5**0.5, u.dtype)))
 
 
-def relu_mean(ab: Array, aa: Array, bb: Array) -> Array:
-    """sqrt(aa bb) (sin t + (pi - t) cos t) / (2 pi), t the angle between the fields."""
-    lengths = np.sqrt(aa * bb)
-    cosine = np.clip(ab / np.where(lengths == 0, 1, lengths), -1, 1)
-    angle = np.arccos(cosine)
-    return lengths * (np.sin(angle) + (np.pi - angle) * cosine) / (2 * np.pi)
-
-
-ACTIVATIONS = {
-    "erf": Activation(erf_value, lambda u: (2 / np.pi) ** 0.5 * array_namespace(u).exp(-0.5 * u * u)),
-    "relu": OF_NODES["relu"],
-    "linear": OF_NODES["identity"],
-}
-MEANS: Mapping[str, Callable[[Array, Array, Array], Array]] = {
-    "erf": lambda ab, aa, bb: 2 / np.pi * np.arcsin(ab / np.sqrt((1 + aa) * (1 + bb))),
-    "relu": relu_mean,
-    "linear": lambda ab, aa, bb: ab,
-}
-"""E g(a) g(b), numpy, for fields with the covariance ab and the variances aa, bb."""
-
-
-def generalisation_error(overlaps: Array, weights: Array, activation: str) -> Array:
+def generalisation_error(overlaps: Array, weights: Array) -> Array:
     """Half the mean square (...,) of sum_a weights_a g(field_a), of fields with these overlaps (..., n, n) and weights (..., n).
 
-    With the student's second layer and minus the teacher's as weights it is e_g = E (student - teacher)^2 / 2.
+    With the student's second layer and minus the teacher's as weights it is e_g = E (student - teacher)^2 / 2. E g(a) g(b) is that of Saad
+    and Solla 1995.
     """
     variances = np.diagonal(overlaps, axis1=-2, axis2=-1)  # (..., n)
-    means = MEANS[activation](overlaps, variances[..., :, None], variances[..., None, :])  # (..., n, n)
+    means = 2 / np.pi * np.arcsin(overlaps / np.sqrt((1 + variances[..., :, None]) * (1 + variances[..., None, :])))  # (..., n, n)
     return 0.5 * (weights[..., :, None] * means * weights[..., None, :]).sum(axis=(-2, -1))
 
 
@@ -88,7 +62,6 @@ class Committee:
     Q: Array | None = None
     R: Array | None = None
     scale: float = 0.5
-    activation: str = "erf"
 
     name = "committee"
     groups = MappingProxyType({"W": "W", "v": "v"})
@@ -118,13 +91,13 @@ class Committee:
     def loss_and_gradients(self, params: Params, batch: Batch) -> tuple[Array, Params]:
         """The loss (R,), the mean of (student - y)^2 / 2 over the batch, and its gradient {W: (R, K, N), v: (R, K)}."""
         W, v, batch = params["W"], params["v"], on_same_device(params["W"], batch)
-        x, g = batch["x"], ACTIVATIONS[self.activation]
+        x = batch["x"]
         B, N = x.shape[1:]
         u = x @ W.swapaxes(1, 2) * N**-0.5  # (R, B, K)
-        h = g.value(u)  # (R, B, K)
+        h = says(u)  # (R, B, K)
         miss = (h * v[:, None]).sum(axis=2) - batch["y"]  # (R, B)
         back = miss[..., None] * (1 / B)  # (R, B, 1)
-        du = back * v[:, None] * g.slope(u)  # (R, B, K)
+        du = back * v[:, None] * ((2 / np.pi) ** 0.5 * array_namespace(u).exp(-0.5 * u * u))  # (R, B, K)
         dW = du.swapaxes(1, 2) * N**-0.5 @ x  # (R, K, N)
         return 0.5 * (miss * miss).mean(axis=1), {"W": dW, "v": (back * h).sum(axis=1)}
 
@@ -140,7 +113,7 @@ class Committee:
         (Q, R), v = self.overlaps(params), on_host(params["v"])
         T = self.teacher @ self.teacher.swapaxes(1, 2) / self.teacher.shape[2]  # (R, M, M)
         overlaps = np.block([[Q, R], [R.swapaxes(1, 2), T]])
-        return generalisation_error(overlaps, np.hstack([v, np.tile(-self.A, (len(v), 1))]), self.activation).astype(v.dtype)
+        return generalisation_error(overlaps, np.hstack([v, np.tile(-self.A, (len(v), 1))])).astype(v.dtype)
 
 
 def free_root(Q: Array, R: Array) -> Array:
@@ -159,7 +132,7 @@ def orthogonal(normal: Array) -> Array:
     return np.linalg.qr(normal)[0].T * len(normal) ** 0.5
 
 
-def examples(seeds: Sequence[int], teacher: Array, A: Array, activation: str, *, batch: int, sigma: float, dtype: str) -> Stream:
+def examples(seeds: Sequence[int], teacher: Array, A: Array, *, batch: int, sigma: float, dtype: str) -> Stream:
     """A Stream {"x": (R, batch, N), "y": (R, batch)}: x iid normal, y the teacher's output with noise of deviation sigma."""
     N = teacher.shape[2]
     rows = max(1, AT_ONCE // (batch * N))
@@ -167,7 +140,7 @@ def examples(seeds: Sequence[int], teacher: Array, A: Array, activation: str, *,
     def of_seed(rng: Generator, r: int) -> Batch:
         x = rng.standard_normal((rows, batch, N))
         fields = x.reshape(-1, N) @ teacher[r].T * N**-0.5  # (iterations * batch, M)
-        y = ACTIVATIONS[activation].value(fields) @ A + sigma * rng.standard_normal(len(fields))
+        y = says(fields) @ A + sigma * rng.standard_normal(len(fields))
         return {"x": x.astype(dtype), "y": y.reshape(rows, batch).astype(dtype)}
 
     return InBlocks(seeds, rows, of_seed)
@@ -196,7 +169,6 @@ SETTINGS = (
     Setting("eta_v", 0.0, "of the second, over N; eta_2 of classics.committee", low=0.0),
     Setting("sigma", 0.0, "standard deviation of label noise", low=0.0),
     Setting("A", None, "second layer of the teacher (M,); ones", rank=1),
-    Setting("activation", "erf", "of both: erf(u / sqrt 2), or another", choices=tuple(ACTIVATIONS)),
     Setting("init", "overlaps", "given Q and R, or normal weights", choices=INITS),
     Setting("Q", None, "overlaps of students at the start (K, K); .25 - .09 i / K in the diagonal"),
     Setting("R", None, "with teachers (K, M); .001 / (1 + i) in the diagonal"),
@@ -219,7 +191,7 @@ def memory(values: Settings, seeds: int, model: str) -> Mapping[str, int]:
 
 def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Experiment:
     """The experiment. Raises ParamError: a wrong shape, overlaps that no student has, too small a dimension."""
-    N, K, M, activation = (values[name] for name in ("N", "K", "M", "activation"))
+    N, K, M = (values[name] for name in "NKM")
     if N < K + M:
         raise ParamError(f"N must be at least K + M = {K + M}, for students and teachers apart, not {N}")
     for name in ("Q", "R"):
@@ -229,8 +201,8 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     free_root(overlaps["Q"], overlaps["R"])  # raises
     teacher = np.stack([orthogonal(rng.standard_normal((N, M))) for rng in generators(seeds, DATA)])
     start: dict[str, Any] = {name: overlaps[name] for name in ("Q", "R")} if values["init"] == "overlaps" else {}
-    network = Committee(teacher, overlaps["A"], overlaps["v"], scale=values["init_scale"], activation=activation, **start)
-    stream = examples(seeds, teacher, overlaps["A"], activation, batch=values["batch"], sigma=float(values["sigma"]), dtype=dtype)
+    network = Committee(teacher, overlaps["A"], overlaps["v"], scale=values["init_scale"], **start)
+    stream = examples(seeds, teacher, overlaps["A"], batch=values["batch"], sigma=float(values["sigma"]), dtype=dtype)
     theory = {"eta": values["eta_W"], "eta_2": values["eta_v"], "sigma": values["sigma"], "A": overlaps["A"], "T": np.eye(M)}
     return Experiment(
         model=network,
@@ -250,7 +222,7 @@ PAIRS = {
         step=lambda facts: 1 / facts.config["N"],
         linear=False,
         start="QRv",
-        requirements={"activation": ("erf",), "batch": (1,), "momentum": (0,)},
+        requirements={"batch": (1,), "momentum": (0,)},
     )
 }
 TASK = ReferenceTask("committee", DOC, SETTINGS, make, memory, ("committee",), PAIRS)

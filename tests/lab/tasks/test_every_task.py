@@ -33,7 +33,6 @@ CASES: tuple[tuple[str, dict[str, Any], str | None], ...] = (
     ("scan_snap", {"batch": 8, "decoder": "decorrelated"}, None),
     *(("joma_gaussian", {"attention": attention}, None) for attention in ("linear", "exp", "softmax")),
     ("joma_regression", {"M": 3, "batch": 4}, None),
-    ("hierarchy_tree", SMALL | {"num_classes": 3, "depth": 3, "batch": 5}, None),
     ("hierarchy_layers", {"K1": 4, "K2": 3, "num_classes": 5, "n0": 4, "n1": 5, "vocabulary": 9}, None),
     ("hops", SMALL | {"length": 8, "batch": 6}, None),
     ("flip_flop", SMALL | {"instructions": 5, "batch": 6}, None),

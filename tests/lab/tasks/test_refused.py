@@ -44,9 +44,6 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
     "hierarchy_layers": [
         ({"n0": 2, "n1": 3}, "n1 must be at most 1, the sets of 2 out of n0=2 latents"),
     ],
-    "hierarchy_tree": [
-        ({"depth": 12}, "the tree has 10240 leaves"),
-    ],
     "in_context": [
         ({"lam": [1.0, 2.0]}, r"lam has the shape \(4,\) with D=4, not \(2,\)"),
         ({"k": np.ones((5, 3))}, r"k has the shape \(5, 4\) with H=5 and D=4, not \(5, 3\)"),

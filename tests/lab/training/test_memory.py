@@ -20,8 +20,6 @@ CASES: tuple[tuple[str, dict[str, Any], int, str | None], ...] = (
     ("joma_gaussian", {"num_classes": 200}, 2, None),
     ("joma_gaussian", {"num_distinct": 2000}, 2, None),
     ("joma_gaussian", {"coordinates": "w", "d": 1000, "num_common": 500}, 2, None),
-    ("hierarchy_tree", {}, 1, None),
-    ("hierarchy_tree", {"width": 100, "depth": 2}, 1, None),
     ("hierarchy_dag", {}, 1, None),
     ("hierarchy_dag", {"vocabulary": 2000, "width": 32}, 2, None),
     ("corpus", {}, 8, "yz"),
@@ -101,7 +99,6 @@ def test_the_estimate_is_near_the_peak(case):
 BEYOND = {
     "scan_snap": ("num_last", "num_common", "num_unique_per_next", "length", "batch"),
     "joma_gaussian": ("num_classes", "num_distinct"),
-    "hierarchy_tree": ("width", "mlp", "layers", "batch"),
     "hierarchy_dag": ("vocabulary", "width", "mlp", "layers"),
     "committee": ("K", "M", "batch"),
     "corpus": ("vocabulary", "batch"),
