@@ -85,16 +85,9 @@ def compare_data(system: System, data: Any, request: DataRequest, **names: tuple
     if request.lr is not None:
         phrases["clock"] = f"{clock}, i the column {every.time}"
     comparison = compare_sides(theory, side, phrases=phrases, align=names["align"])
-    return replace(comparison, sides=("theory", "data"), fit=fitted, notes=(*comparison.notes, *fit_notes(fitted)))
-
-
-def fit_notes(fitted: Any) -> tuple[str, ...]:
-    """A sentence on a fit that did not come to an end."""
-    return (
-        (f"the fit is {fitted.attrs['status']}: give bounds, or another start",)
-        if fitted is not None and fitted.attrs["status"] != "ok"
-        else ()
-    )
+    status = "ok" if fitted is None else fitted.attrs["status"]
+    notes = (*comparison.notes, *[f"the fit is {status}: give bounds, or another start"] * (status != "ok"))
+    return replace(comparison, sides=("theory", "data"), fit=fitted, notes=notes)
 
 
 def free_values(system: System, fitted: Any, fixed: Mapping[str, Any], about: Mapping[str, Any]) -> dict[str, Any]:

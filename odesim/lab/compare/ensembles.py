@@ -67,14 +67,10 @@ def common_members(runs: Sequence[xarray.Dataset], where: Sequence[str]) -> tupl
         if not names and mine:
             has = f"{', '.join(other) or 'nothing'} in the other"
             raise ParamError(f"the ensembles have no axis in common: between members of {place} {', '.join(mine)} differs, {has}")
-    if not names:
-        count = min(map(len, ok))
-        rows = np.flatnonzero(ok[0][:count] & ok[1][:count])
-        check_some(rows, where, names)
-        return (rows, rows), []
     tables: list[dict[tuple[float, ...], int]] = []
     for run, good, place, mine in zip(runs, ok, where, arrays, strict=True):
-        columns = np.concatenate([np.asarray(run[name].values, float).reshape(len(good), -1) for name in names], axis=1)
+        parts = [np.asarray(run[name].values, float).reshape(len(good), -1) for name in names]
+        columns = np.concatenate(parts or [np.arange(float(len(good)))[:, None]], axis=1)
         keys = [tuple(float(f"{x:.{DIGITS}g}") for x in row) for row in columns.tolist()]
         if twice := [key for key, n in Counter(keys).items() if n > 1]:
             more = [name for name in mine if name not in names]
@@ -84,15 +80,10 @@ def common_members(runs: Sequence[xarray.Dataset], where: Sequence[str]) -> tupl
         tables.append({key: k for k, key in enumerate(keys) if good[k]})
     common = [key for key in tables[0] if key in tables[1]]
     rows, others = (np.array([table[key] for key in common], int) for table in tables)
-    check_some(rows, where, names)
-    return (rows, others), names
-
-
-def check_some(rows: Array, where: Sequence[str], names: Sequence[str]) -> None:
-    """Raises ParamError where no member is in common."""
     if not len(rows):
         by = f" has the {', '.join(names)} of one" if names else " has a counterpart"
         raise ParamError(f"no member of {where[0]} that came to its end{by} of {where[1]}: give both common points, as with --grid")
+    return (rows, others), names
 
 
 def side_of_ensemble(run: xarray.Dataset, rows: Array, where: str) -> Side:

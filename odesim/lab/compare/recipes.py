@@ -4,6 +4,7 @@ Recorded numbers are of programs other than odesim, or closed forms; each tolera
 """
 
 from collections.abc import Mapping
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -66,19 +67,9 @@ def of_chains(side: str, epoch: float, source: int, target: int, first: int = WH
     return measure
 
 
-def learned(side: str, epoch: float) -> Measure:
-    """p(B | A) of chains whose A ~> C is held out."""
-    return of_chains(side, epoch, *A_TO_B)
-
-
-def over_chance(side: str, epoch: float) -> Measure:
-    """802 p(C | A ~>), held out."""
-    return lambda comparison: 802 * of_chains(side, epoch, *A_TO_C)(comparison)
-
-
-def in_two_steps(side: str, epoch: float) -> Measure:
-    """p(B | A) p(C | B) of the same chains."""
-    return lambda comparison: learned(side, epoch)(comparison) * of_chains(side, epoch, *B_TO_C)(comparison)
+def p_of(side: str, epoch: float, factor: float, *facts: tuple[int, int]) -> Measure:
+    """factor times the product of the mean p of facts (source, target) of chains whose A ~> C is held out."""
+    return lambda comparison: factor * prod(of_chains(side, epoch, *fact)(comparison) for fact in facts)
 
 
 def centred(a: Array) -> Array:
@@ -186,16 +177,16 @@ RECIPES: Mapping[str, Recipe] = {
             "reversal",
             (
                 *(
-                    Reading(f"{name} at {k} t1, flow", of("theory", k * T1), value, wide + turns * p * (1 - p) ** 3 / 32, CHORD)
+                    Reading(f"{name} at {k} t1, flow", p_of("theory", k * T1, *facts), value, wide + turns * p * (1 - p) ** 3 / 32, CHORD)
                     for k, p, other, digit in CHAIN_TABLE
-                    for name, of, value, wide, turns in (
-                        ("p(B | A), A ~> C held out", learned, p, 5.1e-5, 1),
-                        ("802 p(C | A ~>)", over_chance, other, digit, 1),
-                        ("p(B | A) p(C | B)", in_two_steps, p * p, 1.02e-4 * p, 2 * p),
+                    for name, facts, value, wide, turns in (
+                        ("p(B | A), A ~> C held out", (1, A_TO_B), p, 5.1e-5, 1),
+                        ("802 p(C | A ~>)", (802, A_TO_C), other, digit, 1),
+                        ("p(B | A) p(C | B)", (1, A_TO_B, B_TO_C), p * p, 1.02e-4 * p, 2 * p),
                     )
                 ),
                 *(
-                    Reading(f"p(B | A) at {k} t1, trained", learned("training", k * T1), p, 5.1e-5 + p * (1 - p) ** 2 / 680, PART)
+                    Reading(f"p(B | A) at {k} t1, trained", p_of("training", k * T1, 1, A_TO_B), p, 5.1e-5 + p * (1 - p) ** 2 / 680, PART)
                     for k, p in ((1, 0.3800), (2, 0.8455), (5, 0.9607), (20, 0.9920))
                 ),
                 *(

@@ -43,19 +43,12 @@ def node_observables(c: Array) -> tuple[Observable, ...]:
         off = xp.asarray(c, v.dtype) - v * xp.exp(params["Z"][..., 0])
         return (off * off).sum(axis=-1) / 2
 
-    def spread(params: Params) -> Array:
-        return entropy(softmax(params["Z"][..., 0]))
-
-    def law(params: Params) -> Array:
-        v = params["V"][..., 0]
-        return params["Z"][..., 0] - v * v / 2
-
     return (
         Observable("v", lambda params: params["V"][..., 0].copy(), ("l",), "weights of the node"),
         Observable("z", lambda params: params["Z"][..., 0].copy(), ("l",), "attention logits"),
         Observable("loss_population", loss, (), "loss in the mean over inputs"),
-        Observable("entropy", spread, (), "entropy of softmax(z)"),
-        Observable("invariant", law, ("l",), "z - v^2 / 2: gradient flow keeps it"),
+        Observable("entropy", lambda params: entropy(softmax(params["Z"][..., 0])), (), "entropy of softmax(z)"),
+        Observable("invariant", lambda params: (params["Z"] - params["V"] ** 2 / 2)[..., 0], ("l",), "z - v^2 / 2: gradient flow keeps it"),
     )
 
 
@@ -90,9 +83,9 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
 
 
 def unequal_rates(facts: TrainingFacts) -> list[str]:
-    """A phrase where weights and logits of joma_regression do not move alike."""
+    """A phrase where weights and logits do not move alike."""
     w, z = (facts.optimizer["rates"][name] for name in "wz")
-    return [] if w == z else [f"eta_z is {z:g}, not eta = {w:g}"]
+    return [f"eta_z is {z:g}, not eta = {w:g}"] * (w != z)
 
 
 DOC = "one node with exp attention learns a linear function by SGD (tian2023joma, Theorem 4 on a squared loss)"

@@ -123,10 +123,9 @@ def not_a_row(facts: TrainingFacts) -> list[str]:
     return [f"b and W have {counted(rows, 'row')}, not 1"] * (rows > 1)
 
 
-def without_memory(facts: TrainingFacts) -> list[str]:
-    """Phrases where a mean of Adam is that of the last step alone, or of all."""
-    wrong = [f"{name} is not between 0 and 1" for name in ("b1", "b2") if not 0 < facts.config[name] < 1]
-    return not_a_row(facts) + wrong
+def without_memory(facts: TrainingFacts, least: float = 0) -> list[str]:
+    """Phrases where a mean of Adam is that of the last step alone, unless least is below 0, or of all."""
+    return not_a_row(facts) + [f"{name} is {facts.config[name]:g}" for name in ("b1", "b2") if not least < facts.config[name] < 1]
 
 
 def not_of_muon(facts: TrainingFacts) -> list[str]:
@@ -142,18 +141,13 @@ def of_row(step: Any, optimizers: tuple[str, ...], wrong: Any = not_a_row, **mor
     return pair_of("w", "loss", step=step, linear=False, other_misfits=wrong, optimizers=optimizers, example=example)
 
 
-def one_update(facts: TrainingFacts) -> float:
-    """The time of a Map of one iteration."""
-    return 1.0
-
-
 MATRICES = {"H": np.eye(3), "b": np.diag([2.0, 1.0, 0.5]), "W": np.zeros((3, 3))}
 PAIRS = {
     "optimisers.adam": of_row("W", ("adam",), without_memory),
     "optimisers.adam_steps": of_row(
-        one_update, ("adam",), lambda facts: not_a_row(facts) + [f"{name} is 1" for name in ("b1", "b2") if facts.config[name] >= 1]
+        Pair.step, ("adam",), lambda facts: without_memory(facts, -1)
     ),
-    "optimisers.heavy_ball": of_row(one_update, ("sgd", "momentum"), momentum=0.9),
+    "optimisers.heavy_ball": of_row(Pair.step, ("sgd", "momentum"), momentum=0.9),
     "optimisers.momentum": of_row(lambda facts: float(facts.optimizer["rates"]["W"]) ** 0.5, ("sgd", "momentum"), momentum=0.9),
     "optimisers.sign": of_row("W", ("sign",), lambda facts: not_a_row(facts) + ["momentum is not 0"] * (facts.config["momentum"] > 0)),
     "optimisers.muon": pair_of(

@@ -27,7 +27,6 @@ from odesim.lab.training.task import (
     ReferenceTask,
     Setting,
     Settings,
-    TrainingFacts,
     pair_of,
 )
 
@@ -133,11 +132,6 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     )
 
 
-def with_noise(facts: TrainingFacts) -> list[str]:
-    """A phrase where there is noise."""
-    return ["kappa is not 0"] * (facts.config["kappa"] > 0)
-
-
 def of_density(**required: Any) -> Pair:
     """The Pair of a density, which starts with the moments of the tokens."""
     example = {"attention": "unnormalised", "kappa": 0.5}
@@ -145,9 +139,9 @@ def of_density(**required: Any) -> Pair:
     return pair_of("a", "r", step="x", linear=False, start="a", requirements=required, example=example)
 
 
-SOFTMAX = {"attention": ("softmax",)}
+SOFTMAX = {"attention": ("softmax",), "kappa": (0,)}
 PAIRS = {
-    "particles.sphere": pair_of("x", step="x", linear=False, start="x", requirements=SOFTMAX, other_misfits=with_noise, example={"n": 6}),
+    "particles.sphere": pair_of("x", step="x", linear=False, start="x", requirements=SOFTMAX, example={"n": 6}),
     "particles.density": of_density(d=(2,)),
     "particles.sphere_density": of_density(),
 }

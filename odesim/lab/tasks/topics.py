@@ -260,13 +260,9 @@ class TopicAttention(Network):
         weights = softmax(M[:, 1:, 1:]) * (T * v)
         topic = np.arange(T * v) // v
         itself, same = np.eye(T * v, dtype=bool), topic[:, None] == topic
-
-        def mean_over(which: Array) -> Array:
-            """The mean (R,) of the weights where which (n, n) is true, 0 where it never is."""
-            mask = array_namespace(weights).asarray(which, dtype=weights.dtype)
-            return (weights * mask).sum(axis=(1, 2)) / max(int(which.sum()), 1)
-
-        return array_namespace(M).stack([mean_over(which) for which in (itself, same & ~itself, ~same)], axis=1)
+        xp, kinds = array_namespace(M), (itself, same & ~itself, ~same)  # a mean is 0 where there is no such pair
+        sums = [(weights * xp.asarray(which, dtype=weights.dtype)).sum(axis=(1, 2)) / max(int(which.sum()), 1) for which in kinds]
+        return xp.stack(sums, axis=1)
 
 
 SETTINGS = (
