@@ -59,7 +59,7 @@ MORE: dict[str, tuple[str, dict[str, Any], str | None]] = {
     "corpus masked": ("corpus", {"objective": "masked", "start": "normal"}, "transformer"),
     "corpus post": ("corpus", {"norm": "post"}, "transformer"),
     "corpus clip": ("corpus", {"clip": 0.1}, "transformer"),
-    "corpus drawn": ("corpus", {"contexts": "drawn", "residual": True}, None),
+    "corpus drawn": ("corpus", {"contexts": "drawn"}, None),
     "corpus infinite": ("corpus", {"contexts": "infinite", "validation": 0.0}, None),
     **{f"joma {a}": ("joma_gaussian", {"attention": a, "init_scale": 0.3}, None) for a in ("linear", "exp")},
     **{f"joma {phi}": ("joma_gaussian", {"phi": phi}, None) for phi in ("relu", "softplus", "square")},

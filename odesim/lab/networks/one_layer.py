@@ -18,7 +18,7 @@ from odesim.base.errors import ParamError, no_such
 from odesim.lab.training.network import InitialLaw, Network
 from odesim.lab.training.task import Batch, Link, Observable, Params, TrainingFacts, same_quantity
 
-# Checks of the classes of the one-layer model, and the tokens that their contexts may hold.
+# Checks of the classes of the one-layer model.
 
 TOLERANCE = 1e-6  # of a sum of probabilities
 SINGULAR = 1e-12  # least ratio of the smallest to the largest eigenvalue of F^T F
@@ -46,25 +46,6 @@ def check_classes(P: Array, psi: Array, p: Array, M: float) -> None:
         raise ParamError(f"psi must use every query 0, 1, ..., its largest, not {', '.join(f'{m:g}' for m in queries[:8])}")
     if not (np.isfinite(M) and M >= K):
         raise ParamError(f"M must be at least the number of classes, {K}, not {M:g}")
-
-
-def token_lists(P: Array, support: Array | None, queries: Array | None, rows: int) -> tuple[Array, Array]:
-    """(tokens (K, W), indicators (K, W) of the query): distinct tokens that the contexts of each class may hold.
-
-    support (K, V): the first V tokens; None: those with P > 0, and others to fill the row. queries (K,): rows of queries to include.
-    """
-    if support is None:
-        width = int(np.max(np.sum(P > 0, axis=1)))
-        support = np.sort(np.argsort(P == 0, axis=1, kind="stable")[:, :width], axis=1)
-    elif np.any(np.abs(np.take_along_axis(P, support, axis=1).sum(axis=1) - 1) > TOLERANCE):
-        raise ParamError("support must hold every token of its class with P > 0, each once")
-    if queries is None:
-        return support, np.zeros(support.shape)
-    missing = ~np.any(support == queries[:, None], axis=1)
-    if np.any(missing):
-        others = [np.setdiff1d(np.arange(rows), tokens)[0] for tokens in support]
-        support = np.column_stack([support, np.where(missing, queries, others)])
-    return support, (support == queries[:, None]).astype(float)
 
 
 # Forward and backward passes of the one-layer model, for R seeds and B contexts of W tokens each.
@@ -180,7 +161,7 @@ class YZ(Network):
 
     targets: (K,) columns of Y (S, M); None keeps Y (S, K + 1), whose last column stands for the M - K that are never next and stay
     equal from a zero start. residual adds the query to what was attended, attn_include_query has it attend itself: Y and Z then go
-    on, after the S tokens of P, with the Q queries, unless query_rows (Q,) names their own. support (K, W): tokens of a class's
+    on, after the S tokens of P, with the Q queries. support (K, W): tokens of a class's
     counts, each once; None for those with P > 0. decoder: "decorrelated" puts column n of F (F^T F)^-1 in the place of f in the
     gradient of Y (Lemma 3), with F (S, K) what infinite contexts show under the present Z, in a batch of finite ones too: there only
     the errors are the samples' own. extra: further observables.
@@ -197,7 +178,6 @@ class YZ(Network):
     decoder: str = "vanilla"
     init: str = "zero"
     support: Array | None = None
-    query_rows: Array | None = None
     extra: tuple[Observable, ...] = ()
     _table_cache: dict[tuple[str, str], Tables] = field(default_factory=dict, init=False, repr=False)
 
@@ -223,10 +203,7 @@ class YZ(Network):
     def shapes(self) -> tuple[tuple[int, int], tuple[int, int]]:
         """Shapes of Y and Z for one seed: (rows, columns) and (Q, rows)."""
         queries, rows = int(np.max(self.psi)) + 1, self.P.shape[1]
-        if self.query_rows is not None:
-            rows = max(rows, int(np.max(self.query_rows)) + 1)
-        elif self.residual or self.attn_include_query:
-            rows += queries
+        rows += queries * (self.residual or self.attn_include_query)
         return (rows, len(self.P) + 1 if self.targets is None else int(self.M)), (queries, rows)
 
     @property
@@ -237,8 +214,13 @@ class YZ(Network):
 
     @property
     def counted_tokens(self) -> Array:
-        """The tokens (K, W) of each class that the counts (R, B, W) of a batch refer to."""
-        return token_lists(self.P, self.support, None, self.P.shape[1])[0]
+        """The tokens (K, W) of each class that counts (R, B, W) refer to: its support, or those with P > 0 and some to fill the row."""
+        if self.support is None:
+            width = int(np.max(np.sum(self.P > 0, axis=1)))
+            return np.sort(np.argsort(self.P == 0, axis=1, kind="stable")[:, :width], axis=1)
+        if np.any(np.abs(np.take_along_axis(self.P, self.support, axis=1).sum(axis=1) - 1) > TOLERANCE):
+            raise ParamError("support must hold every token of its class with P > 0, each once")
+        return self.support
 
     @property
     def observables(self) -> tuple[Observable, ...]:
@@ -325,17 +307,17 @@ class YZ(Network):
         if key in self._table_cache:
             return self._table_cache[key]
         (rows, columns), (queries, _), (K, S) = *self.shapes, self.P.shape
-        P, query_rows = self.wide_P, None
+        tokens = self.counted_tokens
+        query = np.zeros(tokens.shape)
         if self.residual or self.attn_include_query:
-            query_rows = (S + np.arange(queries) if self.query_rows is None else np.asarray(self.query_rows))[self.psi]
-        tokens, query = token_lists(P, self.support, query_rows, rows)
+            tokens, query = np.column_stack([tokens, S + self.psi]), np.column_stack([query, np.ones(K)])
         targets = np.arange(K) if self.targets is None else self.targets
         copies = None if self.targets is not None else np.append(np.ones(columns - 1), self.M - K)
         integers = {"tokens": tokens, "cells": self.psi[:, None] * rows + tokens, "targets": targets}
         numbers = {
             "psi_of": self.psi == np.arange(queries)[:, None],
             "query": query,
-            "P": np.take_along_axis(P, tokens, axis=1),
+            "P": np.take_along_axis(self.wide_P, tokens, axis=1),
             "p": self.p,
         }
         tables = Tables(

@@ -338,7 +338,6 @@ SETTINGS = (
     Setting("eta_Z", 0.1, "yz: learning rate of the attention", low=0.0),
     Setting("decoder", "vanilla", "yz: gradient of Y: its own, or decorrelated (Lemma 3)", choices=DECODERS),
     Setting("normalize", True, "yz: what is attended is divided by its length"),
-    Setting("residual", False, "yz: the query is added to what it attends"),
     Setting("optimizer", "auto", "how it descends; auto: sgd for yz, adam for transformer", choices=("auto", "sgd", "adam", "adamw")),
     Setting("momentum", 0.0, "of sgd", low=0.0, high=1.0),
     CLIP,
@@ -406,8 +405,8 @@ def one_layer(corpus: Corpus, values: Settings, seeds: Sequence[int], dtype: str
         pairs.p,
         float(len(corpus.words)),
         support=counted_tokens.support,
-        query_rows=pairs.queries if values["residual"] else None,
-        **{name: values[name] for name in ("decoder", "normalize", "residual")},
+        decoder=values["decoder"],
+        normalize=values["normalize"],
     )
     rates = {"Y": values["eta_Y"], "Z": values["eta_Z"]}
     classes: dict[str, Any] = {"P": pairs.P, "psi": pairs.psi, "p": pairs.p, "M": model.M}
@@ -416,7 +415,7 @@ def one_layer(corpus: Corpus, values: Settings, seeds: Sequence[int], dtype: str
     drawn = Drawn(seeds, drawing, batch=values["batch"])
     streams: dict[str, Stream] = {"windows": stream, "drawn": drawn, "infinite": lambda iteration: {}}
     descent = optimizer(values, "sgd", rates)
-    as_assumed = values["normalize"] and not values["residual"] and values["decoder"] == "vanilla" and descent.name == "sgd"
+    as_assumed = values["normalize"] and values["decoder"] == "vanilla" and descent.name == "sgd"
     return Experiment(
         model=replace(model, extra=(validation_loss(model, stream.validation(MAX_VALIDATION)),)) if values["validation"] > 0 else model,
         stream=streams[values["contexts"]],

@@ -158,22 +158,6 @@ def test_far_logits(dtype: str, gap: float) -> None:
         assert np.all(np.isfinite(g))
 
 
-def test_a_query_among_the_context() -> None:
-    """query_rows: the query's own token, which contexts hold too, is one row of Y and Z; as with counts one higher."""
-    own = np.array([1, 6])
-    model = made(attn_include_query=True, query_rows=own)
-    plain = made(support=np.tile(np.arange(S), (K, 1)))
-    assert model.shapes == plain.shapes
-    params, batch, sequences = numbers(model, samples=True)
-    counts = np.array([[np.bincount(tokens, minlength=S) for tokens in row] for row in sequences])
-    counts += np.eye(S, dtype=int)[own[PSI[batch["classes"]]]]
-    one = model.loss_and_gradients(params, batch)
-    two = plain.loss_and_gradients(params, {"classes": batch["classes"], "counts": counts})
-    np.testing.assert_allclose(one[0], two[0], rtol=1e-13)  # rounding
-    for name in "YZ":
-        np.testing.assert_allclose(one[1][name], two[1][name], rtol=0, atol=1e-14)
-
-
 def test_entropies() -> None:
     """By the definition, row by row: of everything, of distinct tokens alone, and of no token at all."""
     P = np.array([[0.5, 0.2, 0.3, 0.0], [0.0, 0.4, 0.6, 0.0], [0.1, 0.0, 0.7, 0.2]])

@@ -339,11 +339,7 @@ def test_config_has_no_text():
 
 
 def test_options():
-    """The query is a row of Y of its own token where it is added; other options leave the System's world: no theory."""
-    experiment, params = made(**BY_HAND | {"residual": True})
-    assert params["Y"].shape[1] == 10 and not experiment.theory
-    _, gradients = experiment.model.loss_and_gradients(params, experiment.stream(0))
-    assert np.abs(gradients["Y"][0, experiment.exact["queries"]]).min(axis=0).max() > 0
+    """These leave the System's world: no theory."""
     for option in ({"normalize": False}, {"decoder": "decorrelated"}, {"optimizer": "adam"}):
         assert not made(**BY_HAND | option)[0].theory
     assert made(**BY_HAND)[0].optimizer.name == "sgd"
