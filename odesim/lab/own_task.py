@@ -80,7 +80,7 @@ class OwnTask:
         if model not in (None, *self.models):
             raise ParamError(no_such("model", str(model), self.models, self.name))
         check_dtype(dtype)
-        start = {name: np.stack(rows) for name, rows in over_seeds(self.start, seeds, START, values).items()}
+        start = over_seeds(self.start, values, seeds, START)
         loss = self.loss_of_system(self.loss, start) if isinstance(self.loss, System) else partial(self.loss_by_hand, self.loss, values)
         theory = {name: params(values) if callable(params) else params for name, params in self.described_by.items()}
         stream = self.stream(values, tuple(seeds))
@@ -104,7 +104,7 @@ class OwnTask:
 
         @lru_cache(maxsize=1)
         def batch(i: int) -> Batch:
-            return {name: np.stack(rows) for name, rows in over_seeds(self.data, seeds, DATA, values, i).items()}
+            return over_seeds(self.data, values, seeds, DATA, i)
 
         return lambda i: batch(i if self.anew else 0)
 
@@ -182,18 +182,14 @@ def find_task(name: str) -> Task:
     return load_constant(name, "task", "TASK", ("settings", "models", "memory", "make"))
 
 
-def over_seeds(make: Callable[[Generator, Settings], Arrays], seeds: Sequence[int], *key: Any) -> dict[str, list[Array]]:
-    """{name: its array for each seed}. key: the stream, the settings, and the iteration, of which numbers choose the random numbers."""
-    values = next(k for k in key if isinstance(k, Mapping))
-    stream = [k for k in key if not isinstance(k, Mapping)]
-    rows: dict[str, list[Array]] = {}
-    for seed in seeds:
-        arrays = make(default_rng([seed, *stream]), values)
+def over_seeds(make: Callable[[Generator, Settings], Arrays], values: Settings, seeds: Sequence[int], *stream: int) -> dict[str, Array]:
+    """{name: (R, ...)}, the arrays of each seed. stream: numbers that, with the seed, choose the random numbers."""
+    rows = [make(default_rng([seed, *stream]), values) for seed in seeds]
+    for arrays in rows:
         if not isinstance(arrays, Mapping):
             raise ParamError(f"start and data of a task return {{name: array}}, not {value_text(arrays)}")
-        for name, value in arrays.items():
-            rows.setdefault(str(name), []).append(np.asarray(value, float) if np.asarray(value).dtype.kind != "i" else np.asarray(value))
-    return rows
+    stacked = {str(name): np.stack([np.asarray(one[name]) for one in rows]) for name in rows[0]}
+    return {name: a if a.dtype.kind == "i" else a.astype(float) for name, a in stacked.items()}
 
 
 def each_seed(function: Callable[[Arrays], Any], params: Params) -> Array:

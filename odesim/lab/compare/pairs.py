@@ -33,11 +33,8 @@ def check_described(system: str, facts: TrainingFacts, theory: Mapping[str, Any]
     """
     described = {*theory, *pairs_of(facts.task)}
     if not described and facts.task in TASKS:
-        reason = why_not_described(facts.task)
-        instead = f": {reason}" if reason else ""
-        raise ParamError(
-            f"no System describes {facts.task}, whatever its settings are, so that {system!r} cannot be compared with it{instead}"
-        )
+        sentence = f"no System describes {facts.task}, whatever its settings are, so that {system!r} cannot be compared with it"
+        raise ParamError(": ".join(filter(None, (sentence, why_not_described(facts.task)))))
     pair = find_pair(system, facts.task)
     if (system in described or pair) and (wrong := misfits(pair, facts)):
         raise ParamError(does_not_describe(system, facts.task, wrong))

@@ -223,11 +223,9 @@ def compare(
         raise ParamError("compare needs a model and its task or data, two runs, or a recipe")
     if task is None:
         of_training = {"settings": settings or None, "steps": steps, "seeds": seeds, "map": map, "save": save, "backend": backend}
-        extra = [name for name, value in of_training.items() if value is not None]
-        if extra:
-            instead = (
-                "two stored runs are compared as they are" if data is None else MAPPED if extra[0] == "map" else "data have been trained"
-            )
+        if extra := [name for name, value in of_training.items() if value is not None]:
+            of_data_too = MAPPED if extra[0] == "map" else "data have been trained"
+            instead = "two stored runs are compared as they are" if data is None else of_data_too
             raise ParamError(f"{extra[0]} belongs to a training, and no task is given; {instead}")
         if data is not None:
             if other is not None or isinstance(model, Solution | Trajectory):
@@ -294,14 +292,11 @@ def compare_training(
         training = train_experiment(experiment, options, progress=progress, stop=stop, fits=partial(rows_kept, save=options.save))
     trained = side_of_training(training)
     theory = theory_of(system, experiment, pair, trained, timed, map, facts)
+    discrete = "the discrete map" + " with momentum" * bool(facts.momentum)
     phrases = {
         "theory": system.name,
         "training": f"{trained.label}, {counted(training.iteration, 'iteration')}",
-        "map": "its own steps"
-        if system.discrete
-        else "the flow"
-        if map == "flow"
-        else "the discrete map" + (" with momentum" if facts.momentum else ""),
+        "map": "its own steps" if system.discrete else "the flow" if map == "flow" else discrete,
         "clock": f"{timed}, i the iteration" if map == "flow" else "",
         "unit": "iterations" if map == "discrete" else system.time,
     }
@@ -376,11 +371,8 @@ def training_clock(unit: str, pair: Pair | None, facts: TrainingFacts, kind: str
     if unit == ITERATIONS:
         return TrainingClock()
     step = pair.step(facts) if pair else 1.0
-    return (
-        TrainingClock(step)
-        if kind is None or (pair and pair.optimizers)
-        else TrainingClock(step, facts.momentum, kind, unit.startswith(LOGARITHM))
-    )
+    plain = kind is None or (pair and pair.optimizers)
+    return TrainingClock(step) if plain else TrainingClock(step, facts.momentum, str(kind), unit.startswith(LOGARITHM))
 
 
 def named(run: Solution | Trajectory, place: Any, side: Side) -> str:
