@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from odesim.base.arrays import Array
+from odesim.base.arrays import Array, on_host
 from odesim.base.datasets import draw, with_accessor
 from odesim.base.device import array_module, device_errors
 from odesim.base.errors import ParamError, counted, value_text
 from odesim.base.parsing import check_keywords, readable
 from odesim.lab.training.optimizers import copy_arrays, make_optimizer, stored_settings
 from odesim.lab.training.randomness import INITIAL, generators
-from odesim.lab.training.record import Checkpoint, Fits, Recorder, Sink, extend_iterations, recorded_iterations, to_host, write_checkpoint
+from odesim.lab.training.record import Checkpoint, Fits, Recorder, Sink, extend_iterations, recorded_iterations, write_checkpoint
 from odesim.lab.training.task import Experiment, Params
 
 if TYPE_CHECKING:
@@ -264,7 +264,7 @@ def train(
 
     def save_state(i: int) -> None:
         if storage.checkpoint:
-            arrays, state = ({name: to_host(a) for name, a in named.items()} for named in (params, optimizer.state()))
+            arrays, state = ({name: on_host(a) for name, a in named.items()} for named in (params, optimizer.state()))
             rows = recorder.times, recorder.written, recorder.pending()
             write_checkpoint(storage.checkpoint, Checkpoint(i, *rows, arrays, state, bad, spent()))
 
@@ -279,7 +279,7 @@ def train(
                 due = monotonic() + storage.checkpoint_every
             # the loss comes with the gradient, so that a row is of the parameters before the update, as the papers' logs are
             losses, gradients = model.loss_and_gradients(params, experiment.stream(i))
-            loss = to_host(losses)
+            loss = on_host(losses)
             if not isfinite(loss.sum()):
                 bad[~np.isfinite(loss) & (bad < 0)] = i
             if not recorder.block:

@@ -56,9 +56,9 @@ class Recorder:
 
         Raises ParamError unless its pending rows {name: (R, n, *shape)} have these names, shapes and types.
         """
-        rows = {LOSS: to_host(loss)}
+        rows = {LOSS: on_host(loss)}
         for o in self.recorded:
-            value = to_host(o.function(params))
+            value = on_host(o.function(params))
             if o.name in self.requested or value[0].size <= MAX_RECORDED_ENTRIES:
                 rows[o.name] = value
         self.recorded = tuple(o for o in self.recorded if o.name in rows)
@@ -91,9 +91,9 @@ class Recorder:
 
     def add(self, loss: Array, params: Params) -> None:
         """Records a row; a complete block goes to the sink."""
-        self.block[LOSS][:, self.filled] = to_host(loss)
+        self.block[LOSS][:, self.filled] = on_host(loss)
         for o in self.recorded:
-            self.block[o.name][:, self.filled] = to_host(o.function(params))
+            self.block[o.name][:, self.filled] = on_host(o.function(params))
         self.filled += 1
         if self.sink and self.filled == self.block[LOSS].shape[1]:
             self.sink.write(self.written, self.block)
@@ -110,7 +110,7 @@ class Recorder:
 
     def final(self, loss: Array, params: Params) -> dict[str, Array]:
         """{name: (R, *shape)} of all observables, costly ones too, as copies."""
-        return {LOSS: np.array(to_host(loss))} | {o.name: np.array(to_host(o.function(params))) for o in self.observables}
+        return {LOSS: np.array(on_host(loss))} | {o.name: np.array(on_host(o.function(params))) for o in self.observables}
 
 
 def recorded_iterations(steps: int, save: int | None = None) -> Array:
@@ -122,11 +122,6 @@ def extend_iterations(times: Array, steps: int, save: int | None) -> Array:
     """The iterations (T,) to record of a longer training: times (T',) of the shorter one, then later ones."""
     later = recorded_iterations(steps, save)
     return np.concatenate([times, later[later > times[-1]]])
-
-
-def to_host(a: Any) -> Array:
-    """a as a numpy array, copied from a GPU if it lies there."""
-    return np.asarray(on_host(a))
 
 
 # Checkpoints of a training in one npz file. A resumed training has the same bits as one that was never stopped.
