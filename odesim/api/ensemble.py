@@ -14,7 +14,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from odesim.api.ensemble_request import choose_members, dataset, make_ensemble_request, make_execution
-from odesim.api.request import check_array_kind, check_sensitivities, span_of_steps, warn_below_tolerance, with_sensitivities
+from odesim.api.request import (
+    check_array_kind,
+    check_sensitivities,
+    span_of_steps,
+    warn_below_between,
+    warn_below_tolerance,
+    with_sensitivities,
+)
 from odesim.base.arrays import Array, on_host
 from odesim.base.backends import ENSEMBLE, find_backend
 from odesim.base.cluster import Cluster
@@ -43,6 +50,7 @@ if TYPE_CHECKING:
 
     from odesim.api.stored import EnsembleRun
 
+LOOKED_AT = 4096  # members whose saved states are looked at for such as fall below atol: a warning needs one, and all may be gigabytes
 TOGETHER = 4  # chunks of each thread of the processor between two moments at which threads wait for each other
 
 
@@ -240,7 +248,9 @@ def in_memory(chosen: Members, request: EnsembleRequest, arrays: str, execution:
         )
     what = f"the states of {counted(count, 'member')} of {request.system.name}"
     with device_errors(what, "fewer members or saved times"), first_device() if stays else nullcontext():
-        result = dataset(request, chosen, held.all_members())
+        members = held.all_members()
+        warn_below_between(request.system, members.y[:LOOKED_AT], request.layout, request.options, request.dtype)
+        result = dataset(request, chosen, members)
     if tally.not_numbers:
         result.attrs["not_numbers"] = [str(missing) for missing in tally.not_numbers.values()]
     return result

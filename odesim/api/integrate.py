@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from odesim.api.request import read_request, sizes_text, warn_below_tolerance
+from odesim.api.request import read_request, sizes_text, warn_below_between, warn_below_tolerance
 from odesim.base.arrays import Array, extreme, on_host, on_same_device
 from odesim.base.device import device_context, device_errors
 from odesim.base.memo import IdentityKey, Memo
@@ -224,7 +224,7 @@ def integrate(
         return named_slopes(right_side(parts.compiled, numbers) if system.noise else problem.rhs)(t, now)
 
     # the warning comes after the run: it names states by their slope, for which the right-hand side is compiled anyway
-    below = warn_below_tolerance(system, numbers, options)
+    below = warn_below_tolerance(system, numbers, options) or warn_below_between(system, raw.y, layout, options, dtype)
 
     def again(times_asked: Array) -> dict[str, Array]:
         bare = replace(problem, laws=None)

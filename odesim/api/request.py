@@ -24,6 +24,7 @@ from odesim.run.integrate import METHOD_NAMES
 from odesim.run.noise import options_of_noise, times_of
 from odesim.run.overflow import REMEDY, first_overflow
 from odesim.run.problem import parts_of
+from odesim.run.signs import keepers, returned
 from odesim.stepper.methods import MAP
 from odesim.stepper.problem import usable
 from odesim.symbolic.system import System
@@ -298,3 +299,19 @@ def warn_below_tolerance(system: System, numbers: Numbers, options: RunOptions) 
         what = f"{' and '.join(below)} {'starts' if len(below) == 1 else 'start'} below {NEAR} times {what}, where errors are hardly seen"
         warnings.warn(f"{what}: these numbers, and what grows from them, may be wrong; give atol={remedy}", ToleranceWarning, 4)
     return below
+
+
+def warn_below_between(system: System, y: Array, layout: Layout, options: RunOptions, dtype: str) -> list[str]:
+    """Those states that fall below atol and grow again, as far as states y (..., R, n) in the order of time show it: a warning names them.
+
+    What falls and grows between two saved times is not seen: to look at each step would cost all runs that have such states.
+    """
+    if options.step is not None or y.shape[-2] < 2 or not keepers(system):
+        return []
+    fallen = returned(system, on_host(y), layout, usable(options, layout, dtype)[1])
+    if fallen:
+        remedy = {n: float(f"{10.0 ** np.floor(np.log10(max(options.rtol * least, 1e-300))):.0e}") for n, least in fallen.items()}
+        what = f"{' and '.join(fallen)} {'falls' if len(fallen) == 1 else 'fall'} below atol, where errors are hardly seen, and later"
+        what += " grows again" if len(fallen) == 1 else " grow again"
+        warnings.warn(f"{what}: these numbers may be wrong from there on; give atol={remedy}", ToleranceWarning, 4)
+    return list(fallen)

@@ -22,6 +22,8 @@ from odesim.symbolic.system import System
 
 MUCH = 100.0
 """So many tolerances beyond 0 are no error of steps about a state that fades: these are of one tolerance or a few."""
+AGAIN = 10.0
+"""So many tolerances are a number with a digit that should be right."""
 BESIDE = 1e-50
 """Beside 0, and ten times that, the rate is looked at: no part of a formula is as small, and its fourth power is a number yet."""
 FASTER = 9.0
@@ -75,6 +77,21 @@ def by_state(system: System, y: Array, layout: Layout, atol: Any) -> Iterator[tu
     for name, first, end in zip(layout.names, layout.offsets[:-1], layout.offsets[1:], strict=True):
         if name in keepers(system):
             yield name, y[..., first:end], tolerances[first:end]
+
+
+def returned(system: System, y: Array, layout: Layout, atol: Any) -> dict[str, float]:
+    """{state that keeps its sign: the least size, below its tolerance, from which a component grows to AGAIN tolerances}, y (..., R, n).
+
+    What is below atol may be wrong in every digit, and a state whose rate is 0 with it grows in proportion to what it was there.
+    """
+    out = {}
+    for name, mine, tolerances in by_state(system, y, layout, atol):
+        size = np.abs(mine)
+        least = np.minimum.accumulate(size, axis=-2)
+        lost = (least > 0) & (least < tolerances) & (size > AGAIN * tolerances)
+        if lost.any():
+            out[name] = float(least[lost].min())
+    return out
 
 
 def first_crossing(
