@@ -271,7 +271,12 @@ class Values:
         "times the relative tolerance.",
         reads="flag",
     )
-    observe: Any = option((), "NAME[,NAME]|all", "Store these observables at the saved times; default: none.", completes=("observables",))
+    observe: Any = option(
+        (),
+        "NAME[,NAME]|all",
+        "Store these observables at the saved times; default: none, with --plot those of --var, or those that are one number.",
+        completes=("observables",),
+    )
     max_events: int = option(
         MAX_EVENTS,
         "K",

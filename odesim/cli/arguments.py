@@ -217,6 +217,21 @@ def read_choice(
     return choice
 
 
+def drawn_observables(model: str, var: str | None) -> str | None:
+    """What --observe is for a picture of an ensemble if it is not given: the observables of --var, else those that are one number.
+
+    An array of each member could fill the memory.
+    """
+    from sympy import Basic
+
+    from odesim.inputs.registry import load_model
+
+    system = load_model(model)
+    numbers = [name for name, e in system.observables.items() if isinstance(e, Basic) and not system.observable_indices(name)]
+    named = [name.strip() for name in var.split(",")] if var else numbers
+    return ",".join(name for name in named if name in system.observables) or None
+
+
 def choice_for(
     model: str, observe: str | None, sensitivities: Iterable[str], varied: Iterable[str], words: Mapping[str, str | None], all: bool
 ) -> "Choice":

@@ -198,10 +198,12 @@ def ensemble_command(
     from odesim.api.ensemble import ensemble, ensemble_arguments, run_ensemble
     from odesim.api.ensemble_request import make_execution
     from odesim.base.cluster import connected
-    from odesim.cli.arguments import choice_for, read_choice, read_request
+    from odesim.cli.arguments import choice_for, drawn_observables, read_choice, read_request
     from odesim.cli.results import EnsembleProgress, print_run
     from odesim.store.paths import Destination, check_new_file
 
+    if plot and words["observe"] is None:
+        words["observe"] = drawn_observables(model, var)
     if reduce is not None:
         for name, word in (("cluster", cluster), ("shard", words["shard"]), ("fail-fast", words["fail_fast"]), ("x", x), ("y", y)):
             if word:

@@ -228,7 +228,8 @@ def plot_command(run: Path, out: Path | None, animate: Path | None, quiet: bool,
       two varied numbers   a map: the value at the end over both
       one varied number    the value at the end against it
       others               median and middle 80 % of all members against
-                           time, or histograms at a single time
+                           time; at a single time a histogram, of an
+                           array a row for each component
     --x, --y and --at choose another one. Members without a value are
     hatched or crossed (3×: three of them), and counted.
 

@@ -29,7 +29,7 @@ from odesim.explorer.views import Named, Portrait, Sweep, borders
 from odesim.plot.panels import Quantity, spread_indices
 from odesim.plot.scales import make_time_axis
 from odesim.plot.solution import mark_heights, marked_in
-from odesim.plot.style import CATEGORIES, FAINT, INK, ordered_colors
+from odesim.plot.style import CATEGORIES, FAINT, INK, distinct_colors, ordered_colors
 from odesim.run.solution import Solution
 from odesim.stepper.occurrences import Events
 
@@ -238,7 +238,7 @@ class ArrayPanel:
         values = masked(quantity.values)
         if self.points:
             x = np.stack([np.cos(values), np.sin(values)], axis=-1) if values.ndim == 2 else values[..., :2]
-            points = [to_hex(color) for color in ordered_colors(x.shape[1])]
+            points = [to_hex(color) for color in distinct_colors(x.shape[1])]
             self.way.data = {"xs": list(x[: row + 1, :, 0].T), "ys": list(x[: row + 1, :, 1].T), "color": points}
             names = [f"{quantity.name}[{i}]" for i in range(x.shape[1])]
             self.source.data = {"x": x[row, :, 0], "y": x[row, :, 1], "color": points, "name": names}

@@ -13,6 +13,8 @@ from odesim.plot.ensemble_panels import POINTS, doubt, draw_curve, draw_map, dra
 from odesim.plot.labels import EndLabels, not_shown, symbol
 from odesim.plot.layout import finish, panels_and_tables, share_axes
 from odesim.plot.members import (
+    BYTES,
+    COMPONENTS,
     MEMBER,
     Drawn,
     Varied,
@@ -24,7 +26,7 @@ from odesim.plot.members import (
     varied_numbers,
     without_copies,
 )
-from odesim.plot.panels import thousands
+from odesim.plot.panels import LINES, thousands
 from odesim.plot.scales import TimeAxis, make_time_axis
 from odesim.plot.style import SMALL, literal, project_style
 
@@ -39,9 +41,9 @@ def figure_of_ensemble(run: "xarray.Dataset", choice: Choice | None = None, ax: 
     """A Figure of an ensemble Dataset (member, time, ...).
 
     Where members differ in two numbers: a map of values at the end over them, a cell for each pair of a grid. In one number: values at
-    the end against it. Else median and middle 80 % of all members against time, or histograms at a single time. Members that ended
-    early stay at their value at the end in the panel of a quantity of which it is stored, and are left out of another one from their
-    end on.
+    the end against it. Else median and middle 80 % of all members against time; at a single time a histogram, of an array a row for each
+    component. Members that ended early stay at their value at the end in the panel of a quantity of which it is stored, and are left
+    out of another one from their end on.
 
     Parameters
     ----------
@@ -81,8 +83,11 @@ def figure_of_ensemble(run: "xarray.Dataset", choice: Choice | None = None, ax: 
     first, flat = differing_first(run, choice.page(names, len(names))[0], row, choice)
     most = len(first) if choice.all else PANELS
     shown, hidden = first[:most], first[most:]
-    drawn = [components(run, name, choice) for name in shown]
+    shown = shown if choice.var else sorted(shown, key=lambda name: (name in flat, name in names_in(run, "states")))  # as of a single run
     bands = not over and run.sizes["time"] > 1 and choice.at is None
+    # a row for each component has room for more of them than lines of different colours, and memory for those of many members
+    most = COMPONENTS if over or bands else int(np.clip(BYTES // (8 * run.sizes[MEMBER]), COMPONENTS, LINES))
+    drawn = [components(run, name, choice, most) for name in shown]
     time_axis = make_time_axis(run["time"].values, run.attrs.get("time_unit", ""), choice.scale("x")) if bands else None
     with project_style():
         if len(over) == 2:
@@ -220,12 +225,12 @@ def draw_bands(run: "xarray.Dataset", drawn: list[Drawn], time_axis: TimeAxis, c
 
 
 def draw_histograms(run: "xarray.Dataset", drawn: list[Drawn], row: int, choice: Choice, ax: Axes | None) -> Panels:
-    """Draws histograms at one time, a panel for each quantity."""
+    """Draws values at one time, a panel for each quantity: a histogram, or a row for each component."""
     axes, _ = panels_and_tables([False] * len(drawn), ax=ax)
     done, notes = run["status"].values >= 0, list[str]()
     for panel, d in zip(axes, drawn, strict=True):
         values = member_values(run, d, [row])[:, 0][done]
-        draw_spread(panel, values, d, choice)
+        notes += draw_spread(panel, values, d, choice)
         notes += doubt(panel, run, d, values, across=True)
     return axes, [], notes + status_notes(run)
 

@@ -10,13 +10,13 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
 
 from odesim.base.arrays import Array, every_phase
-from odesim.base.errors import counted
+from odesim.base.errors import ParamError, counted
 from odesim.plot.choice import Choice
-from odesim.plot.labels import EndLabels, end_labels
+from odesim.plot.labels import EndLabels, end_labels, symbol
 from odesim.plot.members import BYTES, Drawn, Varied, blocks, is_state, nan_quantiles, quantiles, values_of, without_copies
 from odesim.plot.panels import last_finite, thousands
 from odesim.plot.scales import TimeAxis, add_bar, cell_edges, check_axis, color_scale, make_log, shade_below, spans
-from odesim.plot.style import CATEGORIES, DIVERGING, FAINT, SMALL, few_log_ticks, few_ticks
+from odesim.plot.style import CATEGORIES, DASHES, DIVERGING, FAINT, SMALL, few_log_ticks, few_ticks
 from odesim.run.solution import floor_of
 
 if TYPE_CHECKING:
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 LEVELS = (0.1, 0.5, 0.9)  # a band is the middle 80 % around the median: few members far off do not widen it
 FEW = 10  # members that are lines: the outer tenths of fewer are none
-OVERLAP, BARS = 0.25, 8  # share of times at which two bands lie on each other, from which on they are bars; how many of each
+ROW = (0.1, 0.25, 0.5, 0.75, 0.9)  # ranks in the row of a component
+OVERLAP = 0.25  # share of times at which two bands lie on each other, from which on they have edges in the place of areas
 COLUMNS = 400  # largest number of saved times
 OUTER = (0.005, 0.995)  # ranks of the middle 99 %
 BINS = (8, 60)  # smallest and largest number
@@ -59,7 +60,7 @@ def doubt(axes: Axes, run: "xarray.Dataset", drawn: Drawn, values: Array, *, acr
 def draw_members(axes: Axes, run: "xarray.Dataset", drawn: Drawn, time_axis: TimeAxis, choice: Choice) -> list[str]:
     """Draws median and middle 80 % of all done members against time, a colour for each component; returns notes.
 
-    Up to FEW members are lines: quantiles of two say less than the two. Bands of components that lie on each other are bars.
+    Up to FEW members are lines: quantiles of two say less than the two. Bands of components that lie on each other are dashed edges.
     """
     shown = every_phase(len(time_axis.x), COLUMNS)
     x, rows = time_axis.x[shown], time_axis.rows[shown]
@@ -75,13 +76,12 @@ def draw_members(axes: Axes, run: "xarray.Dataset", drawn: Drawn, time_axis: Tim
     lines = marks if done <= FEW else marks[1:2]
     floor = member_floor(run, drawn)
     colors = colors_of(distinct)
-    bars = done > FEW and overlaps(marks[0], marks[2])
+    edges = done > FEW and overlaps(marks[0], marks[2])
     for k, color in enumerate(colors):
         for n, line in enumerate(lines):
             axes.plot(x, line[:, k], color=color, lw=1.0 if len(lines) <= 3 else 0.6, label="_" * bool(n) + distinct.symbol(k))
-        if bars:  # colours that lie on each other are none
-            at = ((np.arange(BARS) + (k + 0.5) / len(colors)) / BARS * (len(x) - 1)).round().astype(int)
-            axes.vlines(x[at], marks[0, at, k], marks[2, at, k], color=color, lw=0.8, label=f"_{distinct.symbol(k)}")
+        if edges:  # colours that lie on each other are none
+            axes.plot(x, marks[[0, 2], :, k].T, color=color, lw=0.5, ls=DASHES[1], label=f"_{distinct.symbol(k)}")
         elif done > FEW:
             axes.fill_between(x, marks[0, :, k], marks[2, :, k], color=color, alpha=0.2, lw=0, label=f"_{distinct.symbol(k)}")
     complete = sum(int(np.isfinite(block).all(axis=(1, 2)).sum()) for block in read())
@@ -119,23 +119,48 @@ def set_panel_note(axes: Axes, drawn: Drawn, complete: int, done: int, more: str
     axes.set_title(", ".join([*notes, *[more] * bool(more)]), loc="right", fontsize=SMALL)
 
 
-def draw_spread(axes: Axes, values: Array, drawn: Drawn, choice: Choice) -> None:
-    """Draws histograms of values (N, C) of members, filled for one component, an outline for each of several."""
+def draw_spread(axes: Axes, values: Array, drawn: Drawn, choice: Choice) -> list[str]:
+    """Draws the values (N, C) of members of one component as a histogram, of several as a row each; returns notes."""
     complete = int(np.isfinite(values).all(axis=1).sum())
-    edges, log, more = make_bins(values, choice)
-    style: Any = "stepfilled" if len(drawn.indices) == 1 else "step"
-    for k, color in enumerate(colors_of(drawn) if len(edges) else ()):
-        axes.hist(values[np.isfinite(values[:, k]), k], edges.tolist(), histtype=style, color=color, label=drawn.symbol(k))
+    several = len(drawn.indices) > 1
+    log, more, notes = (draw_rows if several else draw_histogram)(axes, values, drawn, choice)
     axes.set_xscale("log" if log else "linear")
-    if choice.is_log("y", False):
-        axes.set_yscale("log")
     set_panel_note(axes, drawn, complete, len(values), ", ".join(more))
     axes.set_xlabel(drawn.label)
-    axes.set_ylabel("members")
     few_ticks(axes, whole=True)
     few_log_ticks(axes)
-    if len(drawn.indices) > 1 and axes.has_data():
-        add_legend(axes, len(drawn.indices))
+    return notes
+
+
+def draw_histogram(axes: Axes, values: Array, drawn: Drawn, choice: Choice) -> tuple[bool, list[str], list[str]]:
+    """Draws a histogram of values (N, 1); returns whether its values are logarithmic, which are in no bin, and notes."""
+    edges, log, more = make_bins(values, choice)
+    if len(edges):
+        axes.hist(values[np.isfinite(values)], edges.tolist(), histtype="stepfilled", color=CATEGORIES[0], label=drawn.symbol(0))
+    if choice.is_log("y", False):
+        axes.set_yscale("log")
+    axes.set_ylabel("members")
+    return log, more, []
+
+
+# outlines of histograms that lie on each other were a fence of bars: which component is large, and which one varies, was not seen
+def draw_rows(axes: Axes, values: Array, drawn: Drawn, choice: Choice) -> tuple[bool, list[str], list[str]]:
+    """Draws a row for each component, as draw_histogram: median, middle half and middle 80 % of values (N, C), or all of few members."""
+    if choice.scale("y"):
+        raise ParamError(f"log y: the vertical axis is the component of {drawn.name}, from 0; log x makes its values logarithmic")
+    rows, few = np.arange(len(drawn.indices)), len(values) <= FEW
+    shown = values if few else nan_quantiles(values, np.array(ROW))
+    log = choice.is_log("x", spans(shown)) and bool((shown > 0).any())
+    shown = np.where(shown > 0, shown, np.nan) if log else shown
+    if not few:
+        axes.hlines(rows, shown[0], shown[-1], color=CATEGORIES[0], lw=0.6)
+        axes.hlines(rows, shown[1], shown[-2], color=CATEGORIES[0], lw=2.0)
+    for one in shown if few else shown[2:3]:
+        axes.plot(one, rows, "o", color=CATEGORIES[0], mfc=CATEGORIES[0] if few else "white", mew=0.7)
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.yaxis.set_major_formatter(lambda row, _: drawn.labels[int(row)] if row in rows else "")
+    axes.set_ylabel(", ".join(symbol(dim) for dim in drawn.dims))
+    return log, [], ["a dot for each member" if few else "median, middle half and middle 80 % of the members"] * (len(values) > 1)
 
 
 def make_bins(values: Array, choice: Choice) -> tuple[Array, bool, list[str]]:

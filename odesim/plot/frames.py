@@ -31,7 +31,7 @@ from odesim.plot.members import Drawn, Varied
 from odesim.plot.panels import draw_cells, has_unit_rows, thousands
 from odesim.plot.scales import add_bar, color_scale, make_log, shade_below, spans
 from odesim.plot.strips import BEHIND, in_view
-from odesim.plot.style import CATEGORIES, FAINT, SMALL, compute_layout, few_log_ticks, few_ticks, literal, new_figure, ordered_colors
+from odesim.plot.style import CATEGORIES, FAINT, SMALL, compute_layout, distinct_colors, few_log_ticks, few_ticks, literal, new_figure
 from odesim.plot.trajectory import Table, label_places
 
 if TYPE_CHECKING:
@@ -176,13 +176,13 @@ def matrix_frames(film: Film) -> Frames:
 
 
 def point_frames(film: Film) -> Frames:
-    """A point for each row, on the unit circle or the unit sphere, dark to light by index."""
+    """A point for each row, on the unit circle or the unit sphere."""
     figure = new_figure(ROUND + FOOT)
     axes = figure.add_subplot(aspect="equal")
     (places, depth), angle = in_view(film.values), np.linspace(0, 2 * np.pi, 200)
     axes.plot(np.cos(angle), np.sin(angle), color=FAINT, lw=0.5)
     points = axes.scatter(
-        places[0, :, 0], places[0, :, 1], s=9.0, c=ordered_colors(len(places[0])), edgecolors="white", linewidths=0.3, zorder=2
+        places[0, :, 0], places[0, :, 1], s=9.0, c=distinct_colors(len(places[0])), edgecolors="white", linewidths=0.3, zorder=2
     )
 
     def show(frame: int) -> None:

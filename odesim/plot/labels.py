@@ -19,7 +19,7 @@ from matplotlib.ticker import FixedLocator, MaxNLocator, ScalarFormatter
 from matplotlib.transforms import ScaledTranslation
 
 from odesim.base.arrays import Array
-from odesim.plot.style import LARGE, NORMAL, NOTE, SMALL, WIDTH, break_lines, can_draw, compute_layout, literal, root_figure
+from odesim.plot.style import LARGE, NORMAL, NOTE, SMALL, WIDTH, RoundLocator, break_lines, can_draw, compute_layout, literal, root_figure
 
 LEADER_START, LEADER_END, NAME_START = 0.5, 2.0, 2.3  # mm right of the axes: start and end of a leader, start of the name
 LEADER: Any = {"color": "#b4b4b4", "lw": 0.4, "clip_on": False}  # thin and grey, unlike a curve
@@ -269,7 +269,7 @@ def place_labels(figure: Figure, labels: Sequence[EndLabels]) -> None:
         thin_ticks(axes.yaxis)
         fewest[axes.get_xlim()] = min(thin_ticks(axes.xaxis), fewest.get(axes.get_xlim(), MANY))
     for axes in figure.axes:
-        if fewest[axes.get_xlim()] < MANY and isinstance(axes.xaxis.get_major_locator(), MaxNLocator):
+        if fewest[axes.get_xlim()] < MANY and isinstance(axes.xaxis.get_major_locator(), MaxNLocator | RoundLocator):
             set_intervals(axes.xaxis, fewest[axes.get_xlim()])
 
 
@@ -318,12 +318,12 @@ def fit_beside(axes: Axes) -> None:
 
 
 def thin_ticks(axis: Any) -> int:
-    """Gives a linear axis fewer ticks while their labels touch; their largest number of intervals, or MANY if none touched.
+    """Gives an axis fewer ticks while their labels touch; their largest number of intervals, or MANY if none touched.
 
     The layout of the figure must be final. On an axis with room for one number that is the one farthest from 0.
     """
     intervals, side = MANY, ("x0", "x1") if axis.axis_name == "x" else ("y0", "y1")
-    while isinstance(axis.get_major_locator(), MaxNLocator):
+    while isinstance(axis.get_major_locator(), MaxNLocator | RoundLocator):
         labels = [label for label in axis.get_ticklabels() if label.get_visible() and label.get_text()]
         boxes = sorted((label.get_window_extent() for label in labels), key=lambda box: getattr(box, side[0]))
         if all(getattr(one, side[1]) + TOUCH[side[0]] * one.height < getattr(other, side[0]) for one, other in pairwise(boxes)):

@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from odesim.base.errors import ParamError, counted
 from odesim.plot.labels import EndLabels, add_header, balanced, place_labels, set_intervals
@@ -18,6 +19,7 @@ ALONE, BESIDE, STACKED, ROW, LOW, BAR = 46.0, 36.0, 19.0, 26.0, 20.0, 6.0
 # heights in mm: a single panel, one of a row, of a stack, of a grid, of a grid of many or above others; a colour bar
 STRIP = 24.0, 34.0  # the least and the largest height of a strip of maps in mm
 HEAD = 16.0  # mm: title, a line below it, and two of notes, or a legend
+SHARES = 1, 1  # widths of a block and of the one beside it
 BLOCK = 1000  # more than the rows of a block
 FOOT = 7.0  # mm: the time label
 TITLE, SHORT = 42, 12  # letters that fit across the picture, and surely under one of two columns
@@ -27,15 +29,19 @@ Cell = tuple[Any, Any]
 
 @dataclass(frozen=True)
 class Block:
-    """Rows of a page with columns of their own: heights in mm, the cells of its panels, relative widths of its columns."""
+    """Rows of a page with columns of their own: heights in mm, the cells of its panels, relative widths of its columns.
+
+    beside: a block of the same height at its right, whose labels and colour bars take no room from its panels.
+    """
 
     heights: Sequence[float]
     cells: Sequence[Cell]
     widths: Sequence[float] = (1, 1)
+    beside: "Block | None" = None
 
 
 def add_panels(*blocks: Block, width: float | None = None) -> list[Axes]:
-    """Axes of a new figure in blocks one above the other; width in mm, None: that of a page that is wider than high.
+    """Axes of a new figure in blocks one above the other, last those beside; width in mm, None: of a page that is wider than high.
 
     The labels beside the panels of a block take no room from those of another one.
     """
@@ -44,14 +50,16 @@ def add_panels(*blocks: Block, width: float | None = None) -> list[Axes]:
     high = sum(totals) + FOOT
     figure = new_figure(high, width=width or (WIDTH if high + HEAD <= WIDTH else PAGE))
     # a grid with finer columns would not do: matplotlib makes all columns inside a panel as wide as the widest label
-    rows: Any = figure.add_gridspec(len(blocks), 1, height_ratios=totals)
-    outer: list[Any] = [figure] if len(blocks) == 1 else [rows[k] for k in range(len(blocks))]
-    axes = list[Axes]()
-    for place, block in zip(outer, blocks, strict=True):
-        make = place.add_gridspec if place is figure else place.subgridspec
-        grid = make(len(block.heights), len(block.widths), height_ratios=block.heights, width_ratios=block.widths)
-        axes += [figure.add_subplot(grid[cell]) for cell in block.cells]
-    return axes
+    alone = len(blocks) == 1 and not blocks[0].beside
+    rows: Any = None if alone else figure.add_gridspec(len(blocks), 2, height_ratios=totals, width_ratios=SHARES)
+    axes, beside = list[Axes](), list[Axes]()
+    for k, left in enumerate(blocks):
+        for block, columns, found in ((left, 0 if left.beside else slice(0, 2), axes), (left.beside, 1, beside)):
+            if block:
+                make: Any = figure.add_gridspec if alone else rows[k, columns].subgridspec
+                grid = make(len(block.heights), len(block.widths), height_ratios=block.heights, width_ratios=block.widths)
+                found += [figure.add_subplot(grid[cell]) for cell in block.cells]
+    return [*axes, *beside]
 
 
 def row_heights(maps: Sequence[bool], columns: int = 2, height: float = ROW) -> list[float]:
@@ -134,6 +142,9 @@ def label_time(axes: Sequence[Axes], time_axis: TimeAxis) -> list[Axes]:
     """Writes the time label under panels with none below; returns these. Rows that all have panels of their width below have no ticks'."""
     lowest = []
     for ax, span in spans_of(axes):
+        ticks = ax.xaxis.get_major_locator()
+        if time_axis.whole and isinstance(ticks, MaxNLocator):
+            ticks.set_params(integer=True)  # there is no update 2.5
         if all(has_below(other, axes) for _, other in spans_of(axes) if other.rowspan == span.rowspan):
             ax.tick_params(axis="x", which="both", labelbottom=False)
         elif not any(is_over(span, other) for _, other in spans_of(axes)):
@@ -158,11 +169,19 @@ def spans_of(axes: Sequence[Axes]) -> list[tuple[Axes, Span]]:
 def span_of(ax: Axes) -> Span:
     """The Span of a panel."""
     spec: Any = ax.get_subplotspec()
-    grid, top = spec.get_gridspec(), spec.get_topmost_subplotspec()
-    ends = np.cumsum([0, *(grid.get_width_ratios() or [1] * grid.ncols)])
-    first, last = (round(1000 * float(ends[k] / ends[-1])) for k in (spec.colspan.start, spec.colspan.stop))
+    top = spec.get_topmost_subplotspec()
+    low, high = column_ends(spec)
+    start, stop = column_ends(top) if top is not spec else (0.0, 1.0)
+    first, last = (round(1000 * (start + (stop - start) * end)) for end in (low, high))
     before = BLOCK * top.rowspan.start if top is not spec else 0
     return Span(range(before + spec.rowspan.start, before + spec.rowspan.stop), range(first, last))
+
+
+def column_ends(spec: Any) -> list[float]:
+    """Where the columns of a place in a grid begin and end, in widths of the grid."""
+    grid = spec.get_gridspec()
+    ends = np.cumsum([0, *(grid.get_width_ratios() or [1] * grid.ncols)])
+    return [float(ends[k] / ends[-1]) for k in (spec.colspan.start, spec.colspan.stop)]
 
 
 def is_over(span: Span, other: Span) -> bool:

@@ -1,7 +1,7 @@
 """Draws one quantity against time: lines of few components, a map of many of a vector, a bundle of lines of a matrix or very many."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from odesim.base.arrays import Array, entry, every_phase
 from odesim.plot.choice import Choice
 from odesim.plot.labels import LONG, EndLabels, end_labels, place_names, symbol
 from odesim.plot.scales import ALIKE, TimeAxis, add_bar, by_root, cell_edges, color_scale, make_log
-from odesim.plot.style import CATEGORIES, DIVERGING, SMALL, few_log_ticks, few_ticks, literal, ordered_colors
+from odesim.plot.style import CATEGORIES, DASHES, DIVERGING, SMALL, distinct_colors, few_log_ticks, few_ticks, literal, ordered_colors
 from odesim.stepper.occurrences import Events
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ class Quantity:
     floor: below which size values may be errors, 0 where that is not known. view: its kind, as its System wants it to be seen.
     names: of the components, default their indices. marks {event: (numbers of occurrences (m,), their components (m,))}.
     between: times (k,) between the saved ones and the values there (k, *shape); the time of a jump twice, with both sides.
+    ordered: whether its lines are dark to light by index, for components in some order.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Quantity:
     names: tuple[str, ...] = ()
     marks: Mapping[str, tuple[Array, Array]] = field(default_factory=dict)
     between: tuple[Array, Array] | None = None
+    ordered: bool = True
 
     @property
     def flat(self) -> Array:
@@ -148,6 +150,12 @@ class Quantity:
     def is_constant(self) -> bool:
         """Whether it has few components and none changes by more than rounding."""
         return self.count <= LINES and len(self.values) > 1 and is_still(self.flat)
+
+    @property
+    def in_order(self) -> bool:
+        """Whether components rise, or fall, with their index at most times."""
+        steps = np.diff(self.flat, axis=1)
+        return bool(np.mean((steps >= 0).all(axis=1) | (steps <= 0).all(axis=1)) > 0.5)
 
     @property
     def neighbours(self) -> int:
@@ -326,7 +334,7 @@ def draw_quantity(
 
 
 def draw_lines(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis) -> tuple[list[str], list[float]]:
-    """Draws a line for each component, from dark to light by index; returns their names and last values."""
+    """Draws a line for each component; returns their names and last values."""
     n, dots = quantity.count, len(time_axis.x) <= MARKED
     colors: list[Any] = [CATEGORIES[0]] if n == 1 else line_colors(quantity, range(n))
     lines = []
@@ -334,9 +342,9 @@ def draw_lines(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis)
         t, line, points = quantity.curve(i, time_axis.t, time_axis.rows)
         x = time_axis.positions(t)
         lines.append(line)
-        axes.plot(
-            x, line, color=colors[i], marker="o" if dots else "", markevery=points.tolist(), clip_on=not dots, label=quantity.part_name(i)
-        )
+        look: Any = {"color": colors[i], "ls": DASHES[0 if quantity.ordered else i // len(CATEGORIES) % len(DASHES)]}
+        look |= {"marker": "o" if dots else "", "markevery": points.tolist(), "clip_on": not dots}
+        axes.plot(x, line, **look, label=quantity.part_name(i))
     if quantity.between is None or np.ma.concatenate(lines).min() > 0:  # points about events do not count as values
         set_value_scale(axes, values, floor=quantity.floor)
     axes.set_ylabel(quantity.label)
@@ -385,11 +393,17 @@ def draw_bundle(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis
 
 
 def line_colors(quantity: Quantity, chosen: Sequence[int]) -> list[Any]:
-    """Colours of the lines of these components, dark to light in order; those of a point that is drawn beside have its colour."""
+    """Colours of the lines of these components; those of a point that is drawn beside have its colour."""
     if quantity.strip != "Points":
-        return ordered_colors(len(chosen))
-    of_points = ordered_colors(quantity.shape[0])
+        return (ordered_colors if quantity.ordered else distinct_colors)(len(chosen))
+    of_points = distinct_colors(quantity.shape[0])
     return [of_points[i * quantity.shape[0] // quantity.count] for i in chosen]
+
+
+def with_order(drawn: Sequence[Quantity]) -> list[Quantity]:
+    """The quantities; those of an axis have ordered colours, all of them, where one of them is in order."""
+    ordered = {q.dims for q in drawn if q.kind == "lines" and q.in_order}
+    return [replace(q, ordered=q.dims in ordered) if q.kind == "lines" else q for q in drawn]
 
 
 def far_apart(ends: Array, sizes: Array, apart: float) -> list[int]:

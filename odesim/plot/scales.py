@@ -60,6 +60,11 @@ class TimeAxis:
     label: str
     notes: tuple[str, ...] = ()
 
+    @property
+    def whole(self) -> bool:
+        """Whether all positions are whole numbers, as those of updates."""
+        return bool((self.x == np.round(self.x)).all())
+
     def positions(self, t: Any) -> Array:
         """Positions on the axis of times t (n,); on a logarithmic axis only of those after start."""
         x = (np.asarray(t, float) - self.start) / self.unit

@@ -34,7 +34,7 @@ from odesim.plot.layout import (
     finish,
     row_heights,
 )
-from odesim.plot.panels import EPS, MARKED, MAX_MARKS, RASTER, SPECTRUM, Quantity, draw_quantity, jump_times, marks_of
+from odesim.plot.panels import EPS, MARKED, MAX_MARKS, RASTER, SPECTRUM, Quantity, draw_quantity, jump_times, marks_of, with_order
 from odesim.plot.panels import FAINT as LINES_OF_BUNDLE
 from odesim.plot.scales import TimeAxis, is_geometric, make_time_axis, shade_below, time_text
 from odesim.plot.strips import draw_strip
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from odesim.run.solution import Solution
 
 COLUMNS = 3
-SHARES = 5, 7  # widths of lines and of the strip beside them
+CURVES = 20.0  # mm: of lines or singular values in a strip, on a page that is printed narrower
 PANELS = 6  # largest number, and a strip is one; others are named under the title
 TANGLED = 48  # largest number of marks of one event in whose panel lines are told apart
 ROW_OF_TICKS, HIGH = 0.05, 40.0  # height of a row of ticks, in heights of the panel; points: of a panel in a stack
@@ -117,7 +117,7 @@ def figure_of_solution(solution: "Solution", choice: Choice | None = None, ax: A
     notes += ["only start and end are saved: save = 200 saves more"] * (len(solution.t) == 2 and solution.status == "ok")
     if ax is not None and len(drawn) != 1:
         raise several_panels([q.name for q in drawn])
-    drawn = [one for q in drawn for one in (q, q.spectrum if ax is None else None) if one]
+    drawn = [one for q in with_order(drawn) for one in (q, q.spectrum if ax is None else None) if one]
     with project_style():
         axes, beside = grid(drawn, stacked=all(q.name not in solution.observables for q in drawn)) if ax is None else ([ax], [])
         labels: list[EndLabels | None] = []
@@ -264,17 +264,17 @@ def grid(drawn: Sequence[Quantity], *, stacked: bool) -> tuple[list[Axes], list[
         return add_panels(Block(heights, [(i, 0) for i in range(n)], (1,)), width=WIDTH), []
     columns = 3 if strips and n in (3, 5, 6) else 2
     heights = row_heights(maps, columns, LOW if strips or n > 4 else ROW) if strips or n > columns else [BESIDE + BAR * any(maps)]
-    lines, beside = list[Cell](), list[Cell]()
+    high = float(np.clip((PAGE - FOOT - HEAD - sum(heights)) / max(strips, 1), *STRIP))
+    lines, tall = list[Cell](), list[float]()
     for q, below in pairwise([*drawn, None]):
         if q is not None and q.strip:  # of two rows, the lower one for the spectrum
-            row = 2 * len(beside)
-            spectrum = below is not None and below.view == SPECTRUM
+            row, spectrum = 2 * len(tall), below is not None and below.view == SPECTRUM
             lines += [(slice(row, row + 2 - spectrum), 0), *[(row + 1, 0)] * spectrum]
-            beside.append((slice(row, row + 2), 1))
-    height = np.clip((PAGE - FOOT - HEAD - sum(heights)) / max(strips, 1), *STRIP)
+            tall.append(2 * CURVES if spectrum else high)
+    beside = Block(tall, [(row, 0) for row in range(strips)], (1,))
     axes = add_panels(
         Block(heights, cells_in_rows(n, columns), (1,) * columns),
-        Block([float(height) / 2] * 2 * strips, [*lines, *beside], SHARES),
+        Block([height / 2 for height in tall for _ in range(2)], lines, (1,), beside=beside),
         width=PAGE if strips else None,
     )
     return axes[: len(drawn)], axes[len(drawn) :]

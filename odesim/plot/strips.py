@@ -12,7 +12,7 @@ from odesim.base.arrays import Array
 from odesim.plot.labels import symbol
 from odesim.plot.panels import WIDE, Quantity, draw_cells, has_unit_rows
 from odesim.plot.scales import TimeAxis, time_text
-from odesim.plot.style import FAINT, SEQUENTIAL, SMALL, ordered_colors
+from odesim.plot.style import FAINT, SEQUENTIAL, SMALL, distinct_colors
 
 TIMES = 4
 BESIDE = "ticks above curves: the times beside"
@@ -77,7 +77,7 @@ def draw_attention(axes: Axes, quantity: Quantity, rows: Array, log: bool) -> tu
 
 
 def draw_points(axes: Axes, quantity: Quantity, rows: Array, _: bool) -> tuple[Array, tuple[str, ...]]:
-    """The points of each row, dark to light by index, with tails from the row before; those behind a sphere are pale."""
+    """The points of each row with tails from the row before; those behind a sphere are pale."""
     x = np.asarray(quantity.values, float)
     x = np.stack([np.cos(x), np.sin(x)], axis=-1) if x.ndim == 2 else x
     unit = has_unit_rows(x)
@@ -89,7 +89,7 @@ def draw_points(axes: Axes, quantity: Quantity, rows: Array, _: bool) -> tuple[A
         if unit:  # around points of the plane a circle would say that they stay in it
             axes.plot(place + np.cos(angle), np.sin(angle), color=FAINT, lw=0.5)
         tail = x[rows[k - 1] if k else row : row + 1]
-        for i, color in enumerate(ordered_colors(x.shape[1])):
+        for i, color in enumerate(distinct_colors(x.shape[1])):
             name = f"{quantity.name}[{i}]"
             pale = 1.0 if depth[row, i] >= 0 else BEHIND
             axes.plot(place + tail[:, i, 0], tail[:, i, 1], color=color, lw=0.6, alpha=0.5 * pale, label=name)

@@ -173,6 +173,11 @@ def ordered_colors(n: int) -> list[Any]:
     return [colormaps[SEQUENTIAL](0.86 * i / max(n - 1, 1)) for i in range(n)]
 
 
+def distinct_colors(n: int) -> list[Any]:
+    """n colours for components without an order: of few from dark to light, of more neighbours differ in hue, which shades would not."""
+    return ordered_colors(n) if n < len(CATEGORIES) else [CATEGORIES[i % len(CATEGORIES)] for i in range(n)]
+
+
 def few_ticks(*every: Axes, x: int = 4, y: int = 5, whole: bool = False) -> None:
     """Limits the intervals between ticks of linear axes of these panels to x and y. whole: y ticks at whole numbers only."""
     for axes in every:
@@ -224,13 +229,19 @@ def break_lines(text: str, most: int = 13) -> str:
 
 
 class RoundLocator(Locator):
-    """Ticks at powers of ten; below two decades at 1, 2 and 5 of each, or 1 and 3.
+    """At most so many ticks at powers of ten; below two decades at 1, 2 and 5 of each, or 1 and 3.
 
     Where that is a single tick: round numbers at even distances.
     """
 
+    most = MOST
+
     # matplotlib's LogLocator and LogFormatterSciNotation were drawn beside it: below two decades they label 2, 3, 4 and 6 of each decade,
     # which touch in a panel of 30 mm, write 7 10^2 for 700, and over 14 decades leave three ticks.
+
+    def set_params(self, nbins: int = MOST - 1) -> None:
+        """Limits the number of intervals, as matplotlib's MaxNLocator."""
+        self.most = nbins + 1
 
     def __call__(self) -> Any:
         """The ticks within the limits of the axis."""
@@ -245,14 +256,18 @@ class RoundLocator(Locator):
         first, last = floor(log10(low)), ceil(log10(high))
         if high >= 10**DECADES * low:
             powers = inside(10.0 ** np.arange(first, last + 1), low, high)
-            every = -(-len(powers) // MOST)
-            return powers[(len(powers) - 1) % every :: every]
+            return self.some(powers)
         for factors in ((1, 2, 5),) if is_plain(low, high) else ((1,), (1, 3), (1, 2, 5)):  # few where labels are long
             ticks = inside(np.array([k * 10.0**n for n in range(first, last + 1) for k in factors]), low, high)
             if len(ticks) > 1:
-                return ticks
+                return self.some(ticks)
         ticks = inside(MaxNLocator(3, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high), low, high)
-        return ticks if is_plain(low, high) or len(ticks) < 3 else ticks[[0, -1]]
+        return self.some(ticks if is_plain(low, high) or len(ticks) < 3 else ticks[[0, -1]])
+
+    def some(self, ticks: Any) -> Any:
+        """As many of the ticks (n,) as are wanted, the last one with them."""
+        every = -(-len(ticks) // self.most)
+        return ticks[(len(ticks) - 1) % every :: every] if every > 1 else ticks
 
 
 class RoundFormatter(Formatter):

@@ -5,6 +5,8 @@ import tempfile
 
 import pytest
 
+from odesim import open_run
+
 GRID = (
     "joma.nonlinear --grid 'mu=linspace(0.5,2.5,4)' --grid 'v=logspace(-3,-1,3)' --size M=2 --observe gap --save 3 --method tsit5 --quiet"
 )
@@ -60,6 +62,19 @@ def test_a_picture_needs_no_run(odesim, folder, tmp_path_factory, monkeypatch):
         done = odesim("ensemble", *shlex.split(GRID), *words.split())
         assert done.exit_code == 2 and "--out RUN.zarr" in done.stderr
     assert not (folder / "c.png").exists()
+
+
+PLOT = "--plot a.png"
+
+
+@pytest.mark.parametrize(
+    ("words", "stored"), [(PLOT, ["entropy"]), (f"{PLOT} --var gap,v", ["gap"]), ("", []), (f"{PLOT} --observe gap", ["gap"])]
+)
+def test_a_picture_has_observables_of_its_own(odesim, folder, words, stored):
+    """Those that it names, else those that are one number, as on the page of a single run; without a picture, or by --observe, as asked."""
+    ensemble = "joma.nonlinear --vary 'mu=uniform(1,2)' --members 2 --size M=2 --method tsit5 --out a.zarr --quiet"
+    assert odesim("ensemble", *shlex.split(f"{ensemble} {words}")).exit_code == 0
+    assert open_run(folder / "a.zarr").attrs["observables"] == stored
 
 
 WORDS = {

@@ -9,7 +9,7 @@ from matplotlib.colors import PowerNorm, to_rgb
 
 from odesim.plot.panels import draw_cells
 from odesim.plot.scales import by_root, color_scale, root_ticks
-from odesim.plot.style import CATEGORIES, new_figure, ordered_colors, project_style
+from odesim.plot.style import CATEGORIES, distinct_colors, new_figure, ordered_colors, project_style
 
 # Linear RGB of a reader without red (protanopia) or green (deuteranopia) cones: Vienot, Brettel and Mollon 1999, for sRGB
 DEFECTS = {
@@ -26,15 +26,26 @@ def lab(colors: Any) -> Any:
     return np.stack([116 * f[:, 1] - 16, 500 * (f[:, 0] - f[:, 1]), 200 * (f[:, 1] - f[:, 2])], axis=1)
 
 
+def distances(palette: Any, defect: str) -> Any:
+    """Those of n colours (n, n) in CIELAB, as that reader sees them."""
+    srgb = np.array([to_rgb(color) for color in palette])
+    linear = np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4)
+    seen = lab(linear @ np.array(DEFECTS[defect]).T)
+    return np.linalg.norm(seen[:, None] - seen[None], axis=-1)
+
+
 @pytest.mark.parametrize("defect", DEFECTS)
 def test_colours_stay_apart(defect: str) -> None:
     """Seen without red or green cones, colours of categories and of five ordered lines differ by 10 or more in CIELAB."""
     for palette in (CATEGORIES, ordered_colors(5)):
-        srgb = np.array([to_rgb(color) for color in palette])
-        linear = np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4)
-        seen = lab(linear @ np.array(DEFECTS[defect]).T)
-        distances = np.linalg.norm(seen[:, None] - seen[None], axis=-1)[np.triu_indices(len(palette), 1)]
-        assert distances.min() > 10  # one is just noticeable; ten is a clear difference
+        assert distances(palette, defect)[np.triu_indices(len(palette), 1)].min() > 10  # one is just noticeable; ten is a clear difference
+
+
+@pytest.mark.parametrize("defect", DEFECTS)
+@pytest.mark.parametrize("n", range(2, 33))
+def test_neighbours_stay_apart(n: int, defect: str) -> None:
+    """So do components without an order, however many, from the next one; of 16 shades it is 6."""
+    assert np.diagonal(distances(distinct_colors(n), defect), 1).min() > 10
 
 
 @pytest.mark.parametrize(("spread", "notes"), [(0.0, 0), (1e-16, 0), (1e-9, 1), (1e-4, 0)])

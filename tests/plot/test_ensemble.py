@@ -5,16 +5,17 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from sympy import exp, symbols
 
 import odesim
+from odesim.base.errors import ParamError
 from odesim.plot.choice import Choice
 from odesim.plot.ensemble import figure_of_ensemble
-from odesim.plot.ensemble_panels import draw_spread
-from odesim.plot.members import Drawn, components, values_of
-from odesim.plot.style import SMALL, new_figure, project_style
+from odesim.plot.members import components, values_of
+from odesim.plot.style import SMALL
 from odesim.symbolic import Param, Source, System
 from tests.support.maps import REAL
 from tests.support.texts import clashes, drawn_texts, notes
@@ -74,7 +75,7 @@ def test_axes_in_no_grid_take_a_panel():
 def test_members_that_ended_stay_where_they_ended():
     """Median and band are the quantiles of all members, each at the wall from its end on; the title says how many."""
     run = walkers()
-    figure = figure_of_ensemble(run)
+    figure = figure_of_ensemble(run, Choice(("x",)))
     stopped = np.minimum(np.linspace(0.3, 2.0, 60)[:, None] * T, 3.0)
     for found, level in zip(curves(figure), (0.5, 0.1, 0.9), strict=True):
         np.testing.assert_allclose(found, np.quantile(stopped, level, axis=0), rtol=1e-12)
@@ -128,7 +129,7 @@ def test_members_that_all_blow_up_have_no_flat_line():
 def test_histograms_have_the_same_rule(ends):
     """At one time, every member with a last value is counted once; where there is none, the panel says how many there are."""
     run = walkers(T[-1:], ends=ends)
-    axes = figure_of_ensemble(run).axes[0]
+    axes = figure_of_ensemble(run, Choice(("x",))).axes[0]
     heights = np.asarray(axes.patches[0].get_xy())[:, 1]  # type: ignore[attr-defined]
     counted = int(heights[1:-1:2].sum())
     left = int((run.status == OK).sum())
@@ -136,28 +137,61 @@ def test_histograms_have_the_same_rule(ends):
     assert axes.get_title(loc="right") == ("" if ends else f"{left} of 60 members")
 
 
-@pytest.mark.parametrize("log", [None, "y"])
+@pytest.mark.first(4)
+@pytest.mark.parametrize("log", [None, "x"])
+@pytest.mark.parametrize("members", [10, 60])
+def test_components_at_one_time_are_rows(members, log):
+    """Each has its members as dots, or of many the median on the middle half on the middle 80 %; 0 is on top, positive values alone on a
+    logarithmic axis."""
+    run = walkers(T[-1:], members, components=3)
+    values = np.random.default_rng(0).normal(size=(members, 1, 3)) + 0.5
+    run["x"][:], run["status"][:] = values, OK
+    axes = figure_of_ensemble(run, Choice(("x",), log=log)).axes[0]
+    levels = np.quantile(values[:, 0], (0.1, 0.25, 0.5, 0.75, 0.9), axis=0)
+    dots = levels[2:3] if members > 10 else values[:, 0]
+    seen = np.array([line.get_xdata() for line in axes.lines])
+    np.testing.assert_allclose(seen, np.where((dots > 0) | (log is None), dots, np.nan), rtol=1e-12)
+    if members > 10 and log is None:
+        spans = [np.array(c.get_segments())[:, :, 0].T for c in axes.collections if isinstance(c, LineCollection)]
+        np.testing.assert_allclose(spans, [levels[[0, 4]], levels[[1, 3]]], rtol=1e-12)  # rounding
+    assert axes.yaxis_inverted() and axes.get_ylabel() == "$l$" and axes.get_xscale() == ("log" if log else "linear")
+
+
+@pytest.mark.parametrize("log", ["none", "y"])
 @pytest.mark.parametrize("components", [2, 5])
-def test_a_legend_of_histograms_hides_nothing(log, components):
-    """It lies above the highest bar; members are counted in whole numbers."""
-    values = np.random.default_rng(0).normal(size=(60, components))
-    indices = np.arange(components)[:, None]
-    with project_style():
-        figure = new_figure(26.0, width=40.0)
-        axes = figure.add_subplot()
-        draw_spread(axes, values, Drawn("x", ("i",), (components,), indices), Choice(log=log))
-        figure.draw_without_rendering()
-    tops = [axes.transData.transform(patch.get_xy())[:, 1].max() for patch in axes.patches]  # type: ignore[attr-defined]
+def test_a_legend_of_components_hides_nothing(log, components):
+    """It lies above the highest curve and band, and within the panel."""
+    figure = figure_of_ensemble(walkers(T[1:], components=components), Choice(("x",), log=log))
+    figure.draw_without_rendering()
+    axes = figure.axes[0]
+    corners = [line.get_xydata() for line in axes.lines] + [path.vertices for c in axes.collections for path in c.get_paths()]
+    top = max(np.nanmax(axes.transData.transform(np.asarray(each))[:, 1]) for each in corners)
     legend: Any = axes.get_legend()
-    assert legend.get_window_extent().y0 >= max(tops) and legend.get_window_extent().y1 <= axes.get_window_extent().y1 + 1
-    assert log or all(float(tick).is_integer() for tick in axes.get_yticks())
+    assert legend.get_window_extent().y0 >= top and legend.get_window_extent().y1 <= axes.get_window_extent().y1 + 1
+
+
+def test_twenty_components_at_one_time_have_rows():
+    """Of thirty, the title of the panel says so; a logarithmic axis of components is refused."""
+    run = walkers(T[-1:], components=30)
+    axes = figure_of_ensemble(run, Choice(("x",))).axes[0]
+    assert "20 of 30 components" in axes.get_title(loc="right") and all(np.size(line.get_ydata()) == 20 for line in axes.lines)
+    with pytest.raises(ParamError, match="log y: the vertical axis is the component"):
+        figure_of_ensemble(run, Choice(("x",), log="y"))
+
+
+def test_observables_stand_before_states():
+    """As on the page of a single run, over time and at one time; what was named keeps its order."""
+    for times in (T, T[-1:]):
+        labels = [axes.get_ylabel() + axes.get_xlabel() for axes in figure_of_ensemble(walkers(times)).axes]
+        assert "y" in labels[0] and "x" in labels[1]
+    assert [axes.get_ylabel() for axes in figure_of_ensemble(walkers(), Choice(("x", "y"))).axes] == ["$x$", "$y$"]
 
 
 def test_few_that_are_far_off_are_counted():
     """One member of 400 a million times as far: the histogram is of the others, and says that one is beyond."""
     run = walkers(T[-1:], 400, wall=1e9)
     run["x"][5] = 1e6
-    axes = figure_of_ensemble(run).axes[0]
+    axes = figure_of_ensemble(run, Choice(("x",))).axes[0]
     assert axes.get_xlim()[1] < 30 and axes.get_title(loc="right") == "1 beyond"
 
 
@@ -175,8 +209,8 @@ def test_the_title_counts_every_status():
 
 def test_components_that_are_not_shown_are_said():
     """5 of 30 components; nothing is said of few."""
-    assert figure_of_ensemble(walkers(components=30)).axes[0].get_title(loc="right") == "5 of 30 components"
-    assert figure_of_ensemble(walkers(components=3)).axes[0].get_title(loc="right") == ""
+    for count, said in ((30, "5 of 30 components"), (3, "")):
+        assert figure_of_ensemble(walkers(components=count), Choice(("x",))).axes[0].get_title(loc="right") == said
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from matplotlib.mathtext import MathTextParser
 
 from odesim.inputs.registry import load_model
 from odesim.plot.labels import ALIKE, alike, end_labels, joined, make_legend, place_labels, symbol
-from odesim.plot.style import SMALL, few_ticks, new_figure, project_style
+from odesim.plot.style import SMALL, few_log_ticks, few_ticks, new_figure, project_style
 from tests.support.models import CHEAPEST_FIRST
 
 
@@ -50,6 +50,21 @@ def test_labels_of_ticks_do_not_touch(width, last):
         boxes = [label.get_window_extent() for label in axes.get_xticklabels()]
     assert boxes and all(left.x1 + 2 < right.x0 for left, right in pairwise(boxes))
     assert width < 40 or before == [label.get_text() for label in axes.get_xticklabels()]
+
+
+@pytest.mark.parametrize("width", [14.0, 20.0, 40.0])
+@pytest.mark.parametrize("ends", [(3e-3, 20.0), (1e-12, 1.0), (2.0, 90.0), (1e6, 7e7)])
+def test_labels_of_powers_do_not_touch(width, ends):
+    """As those of a linear axis."""
+    with project_style():
+        figure = new_figure(20.0, width=width)
+        axes = figure.add_subplot()
+        axes.set(xscale="log", xlim=ends)
+        few_log_ticks(axes)
+        before = len(axes.get_xticks())
+        place_labels(figure, [])
+        boxes = [label.get_window_extent() for label in axes.get_xticklabels()]
+    assert boxes and all(left.x1 < right.x0 for left, right in pairwise(boxes)) and len(boxes) <= before
 
 
 @pytest.mark.parametrize("height", [9.0, 13.0, 20.0, 40.0])

@@ -25,17 +25,24 @@ from tests.support.matrix import slow_but
 from tests.support.pictures import CASES, T, grow, solution
 from tests.support.texts import clashes, drawn_texts, has_filled_rows, notes
 
+TALL, LEAST = 1.4, 11.0  # height of a page, in its widths; mm: of curves, some four lines of type
+
 
 @pytest.mark.first(4)
 @pytest.mark.parametrize("name", slow_but(CASES, [*CASES][::2]))
 def test_legible(name: str) -> None:
-    """Each axis has a name, no two words overlap or leave the page, type is 6 points or more at 80 mm, panels fill their rows."""
+    """Each axis has a name, no two words overlap or leave the page, type is 6 points or more, panels fill their rows.
+
+    Printed 80 mm wide, curves are 11 mm high or more, and the page is little higher than wide.
+    """
     case = CASES[name]
     figure = figure_of_solution(case)
     width = figure.get_figwidth() * 25.4
     assert any(width == pytest.approx(WIDTH * parts) for parts in (1, PAGE / WIDTH))
-    assert figure.get_figheight() * 25.4 <= width  # landscape
+    assert figure.get_figheight() <= TALL * figure.get_figwidth()
     texts = drawn_texts(figure)
+    panels = [axes for axes in figure.axes if axes.lines and axes.get_aspect() == "auto"]
+    assert all(axes.get_window_extent().height >= LEAST / WIDTH * figure.bbox.width for axes in panels)
     assert clashes(figure, texts) == []
     assert min(float(text.get_fontsize()) for text in figure.findobj(Text)) >= SMALL
     named = [axes.get_xlabel() for axes in figure.axes if axes.get_xlabel() and not str(axes.get_label()).startswith("<colorbar")]
@@ -189,6 +196,29 @@ def test_only_angles_and_unit_vectors_have_a_circle(dims: tuple[str, ...], circl
     assert sum(np.size(line.get_xdata()) == 200 for line in figure_of_solution(case).axes[1].lines) == circles
 
 
+@pytest.mark.parametrize(("order", "hues"), [(np.arange(9), 0), (np.array([3, 0, 7, 1, 8, 2, 6, 4, 5]), 7)])
+def test_lines_without_an_order_differ_in_hue(order: Any, hues: int) -> None:
+    """Shades from dark to light say that components rise with their index; else seven colours and dashes, so that no two lines are alike.
+
+    All quantities of an axis have one rule: what another one shows in order stays so. Few lines keep their shades.
+    """
+    rise, cross = grow(9)[:, order], grow(9)[:, ::-1][:, order] * np.cos(7 * T)[:, None] * np.arange(1, 10)[::-1] % 0.7
+    figure = figure_of_solution(solution({"v": rise, "w": cross, "u": rise[:, 2:6]}, dims={"v": ("i",), "w": ("i",), "u": ("j",)}))
+    for axes, count in zip(figure.axes, (9, 9, 4), strict=True):
+        lines = [line for line in axes.lines if line.get_transform() == axes.transData]
+        looks = {(str(line.get_color()), line.is_dashed()) for line in lines}
+        colors = {str(line.get_color()) for line in lines}
+        assert len(looks) == len(lines) == count and len(colors) == (hues if count == 9 and hues else count)
+
+
+def test_updates_have_whole_numbers() -> None:
+    """The time axis of a few updates has no tick between two of them, as one of ten seconds has, at 2.5."""
+    for times, whole in ((np.arange(11.0), True), (np.linspace(0, 10, 40), False)):
+        figure = figure_of_solution(solution({f"x{i}": grow(t=times) for i in range(4)}, times))
+        figure.draw_without_rendering()
+        assert all(float(tick).is_integer() for tick in figure.axes[-1].get_xticks()) is whole
+
+
 def test_telling_rows_cut_the_way_into_equal_parts() -> None:
     """Of a fast change from 0 to 1 at t = 10: the start, a third and two thirds of it on the way, the end."""
     values = 1 / (1 + np.exp(-5 * (T - 10)))
@@ -271,6 +301,18 @@ def test_a_strip_holds_the_matrix_at_its_times() -> None:
             np.testing.assert_array_equal(cells[:, 6 * k : 6 * k + 5], values[row])  # a column between two maps is empty
         assert [label.get_text() for label in axes.get_xticklabels()] == ["$t$ = 0", *(f"{T[row]:.3g}" for row in rows[1:])]
         assert (axes.get_xlabel(), axes.get_ylabel(), bar.get_xlabel()) == ("$k$", "$l$", "$V$")
+
+
+@pytest.mark.parametrize("matrices", [1, 2])
+def test_curves_beside_maps_have_a_height(matrices: int) -> None:
+    """Lines and singular values beside maps are as high as other curves: colour bars at their right take no room from them."""
+    y = {"W": grow(6, 5), "V": grow(5, 6)}
+    case = solution(dict([*y.items()][:matrices]), observables={"loss": grow()}, dims={"W": ("i", "j"), "V": ("j", "i")})
+    figure = figure_of_solution(case)
+    figure.draw_without_rendering()
+    curves = [axes for axes in figure.axes if axes.lines and axes.get_ylabel()]
+    assert len(curves) == 1 + 2 * matrices and figure.get_figheight() <= TALL * figure.get_figwidth()
+    assert all(axes.get_window_extent().height >= LEAST / WIDTH * figure.bbox.width for axes in curves)
 
 
 def test_leaders_are_no_curves() -> None:
