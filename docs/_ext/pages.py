@@ -149,7 +149,7 @@ def draw(figure: Figure, folder: Path, name: str) -> None:
 def shown(name: str, words: str, run: bool) -> str:
     """A picture on a page, which leads to the one to zoom in."""
     image = f"![{words}](../pictures/{name}.png)"
-    link = f'<a class="zoom" href="../../interactive/{name}.html">zoom, read values off</a>'
+    link = f'<a class="zoom" href="../../interactive/{name}.html">zoom, read values off, pick curves</a>'
     return f"{image}\n\n{link}" if run else image
 
 

@@ -15,6 +15,7 @@ EXPLICIT, STIFF, STABILISED, NOISY = (  # by the names of their files: no method
 )
 METHODS = (*EXPLICIT, *STIFF, *STABILISED)
 DTYPES = ("float64", "float32")
+OF_OTHERS = {"gpu": "cuda", "cupy": "cuda", "cpu": "numba", "jit": "numba"}  # what backends are called elsewhere
 RUN, ENSEMBLE, TRAINING = "a run", "an ensemble", "a training"
 
 
@@ -93,5 +94,5 @@ def find_backend(name: str, use: str = "") -> Backend:
     """The backend with this name. Raises ParamError where there is none, or where it does not support this use."""
     choices = backends_for(use) if use else tuple(BACKENDS)
     if name not in choices:
-        raise ParamError(no_such("backend", str(name), choices, use))
+        raise ParamError(no_such("backend", str(name), choices, use, meant=OF_OTHERS.get(str(name).lower(), "")))
     return BACKENDS[name]

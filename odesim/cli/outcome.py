@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import signal
 import sys
 import threading
@@ -114,6 +115,22 @@ def release(code: int) -> int:
     return code
 
 
+OF_OTHERS = {
+    **dict.fromkeys(("dt", "h", "stepsize"), "step"),
+    **dict.fromkeys(("tspan", "tmax", "tend", "time", "duration", "T"), "span"),
+    **dict.fromkeys(("solver", "integrator"), "method"),
+    **dict.fromkeys(("param", "parameter", "p"), "set"),
+    **dict.fromkeys(("y0", "x0", "u0", "initial", "ic"), "init"),
+    **dict.fromkeys(("output", "o", "file"), "out"),
+    **dict.fromkeys(("epochs", "iterations", "iters"), "steps"),
+    **dict.fromkeys(("teval", "saveat", "points"), "save"),
+    **dict.fromkeys(("workers", "jobs", "j", "processes"), "threads"),
+    **dict.fromkeys(("device", "gpu"), "backend"),
+    **dict.fromkeys(("samples", "runs", "n"), "members"),
+}
+"""What options are called elsewhere, without dashes, and what stands here: by its letters --dt would be --dtype."""
+
+
 def usage_sentence(error: click.UsageError) -> str:
     """A usage error of click as a sentence of ours: what is wrong, the nearest spelling, where help is."""
     where = error.ctx.command_path if error.ctx else "odesim"
@@ -123,10 +140,12 @@ def usage_sentence(error: click.UsageError) -> str:
         from difflib import get_close_matches
 
         words = [name.removeprefix("--") for p in error.ctx.command.get_params(error.ctx) for name in p.opts]
-        spelled = nearest(error.option_name.lstrip("-"), words).replace("'", "'--", 1)
+        name = error.option_name.lstrip("-")
+        meant = OF_OTHERS.get(name.replace("-", "").replace("_", ""), "")
+        spelled = nearest(meant if meant in words else name, words).replace("'", "'--", 1)
         root = error.ctx.find_root()
         # --task of list is its --tasks, not the option of another command
-        slip = spelled if get_close_matches(error.option_name.lstrip("-"), words, cutoff=0.85) else ""
+        slip = spelled if meant in words or get_close_matches(name, words, cutoff=0.85) else ""
         hint = model_part(root.obj or [], error.option_name, words) or slip or elsewhere(root, error.option_name) or spelled or see
         return f"no option {error.option_name!r} of {where}{hint}"
     if isinstance(error, click.MissingParameter) and error.param and error.ctx:
@@ -134,6 +153,9 @@ def usage_sentence(error: click.UsageError) -> str:
         return f"{command} needs {option}{error.param.make_metavar(error.ctx)}{see}"
     if isinstance(error, click.BadParameter) and error.param:
         return f"{max(error.param.opts, key=len)}: {_start_small(error.message)}"
+    if error.ctx and (extra := re.search(r"\((\w+)=(\S*)\)$", error.message)):
+        words = [name.removeprefix("--") for p in error.ctx.command.get_params(error.ctx) for name in p.opts]
+        see = model_part([*(error.ctx.find_root().obj or []), f"--{extra[1]}={extra[2]}"], f"--{extra[1]}", words) or see
     return f"{_start_small(error.format_message())}{'' if 'choose from' in error.message else see}"
 
 

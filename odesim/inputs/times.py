@@ -61,7 +61,7 @@ def parse_save(text: str, where: str = "--save") -> Save:
     if colon and head.strip() != "log":
         raise ParamError(f"{where} {show_text(s)}: write N, log:N or T1,T2,...")
     if colon or "," not in s:
-        n = parse_number(tail if colon else s, where)
+        n = parse_number(tail if colon else s, where, "; write N, log:N or T1,T2,...")
         if isinstance(n, int):
             return Save(_check_count(n, f"{where} {s[:60]}"), log=bool(colon))
         alone = "" if colon else f"; the one time {s[:60]} is written with a comma, {where} {s[:60]},"
