@@ -45,6 +45,8 @@ ASIDE = 0.01
 """How far beside a branch point others are looked for, as a part of the span and of the largest number."""
 NOT_ALONE = 1e-9
 """The smallest singular value of the derivatives, as a part of the largest, at which a rest state is not the only one near it."""
+APART = 1e-7
+"""The least angle between branches that cross: small where states are far smaller than the range; points are exact to less."""
 LEAVING = 10
 """The first points of a branch, near the branch point at which it begins: only after them a branch point that is met ends it."""
 
@@ -135,7 +137,7 @@ def branch(
         if not low <= points[-1].z[-1] <= high or curve.field.outside(points[-1].z):
             continue
         if len(points) > 1:
-            most = 0.1 * float(np.linalg.norm(points[-1].z - points[0].z))
+            most = APART * float(np.linalg.norm(points[-1].z - points[0].z))
             if any(is_on(points[-1], other, order, most) for other in done):
                 continue
         followed = Branch(points, [])

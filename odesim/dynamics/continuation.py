@@ -13,8 +13,9 @@ from odesim.dynamics.field import Field, independent, null_rows
 MOST_CORRECTIONS = 8
 EXACT = 1e-11
 """The last correction of a point, relative to the largest of its numbers and 1."""
-SHORTEST = 1e-7
-"""The shortest step, as a part of the longest."""
+SHORTEST = 1e-10
+"""The shortest step, as a part of the longest; none is shorter than what a point is exact to. So small is the radius of a fold of states
+that are far smaller than the range."""
 LARGEST = 0.01
 """The longest step relative to the largest state so far, where that is more than a part of the range: a learning rate of 1e-3 may move
 states of 1, and steps of a part of its range would not come far. Largest is at most 1 or as at the start: what goes to infinity is not
@@ -36,6 +37,10 @@ PARTS = 6
 is between the two, which is 1e-8 or less."""
 MORE_PARTS = 18
 """How often it is cut where the parameter goes on: to 2e-4, so that the determinant is a straight line there."""
+BESIDE = (0.2, 0.05, 1.0, *(0.05 * 0.1**k for k in range(1, 8)))
+"""Where branches are looked for beside a branch point, in units: near it, where corrections are good; farther, where they are lost in
+rounding; then nearer and nearer: states that are far smaller than the range move the parameter FAR at once."""
+FAR = 30.0
 CUT = 0.381966
 """Not the middle: between two points that mirror one another the middle is the branch point itself, where no tangent is known."""
 
@@ -157,8 +162,8 @@ def walk(start: Point, low: float, high: float, longest: float, most: int) -> It
     here, step, size = start, longest / 10, 0.0
     natural = max(1.0, float(np.max(np.abs(start.curve.start[:-1]))))
     for count in range(most):
-        after = None
-        while step > SHORTEST * longest:
+        after, exact = None, EXACT * max(1.0, float(np.max(np.abs(here.z))))
+        while step > max(SHORTEST * longest, exact):
             guess = here.z + step * here.tangent
             after = here.curve.point(guess, here.tangent)
             # beside states that are far larger, a correction along the parameter is short wherever it leads, also to another branch
@@ -289,10 +294,9 @@ def branches_at(special: Special, size: float) -> list[Point]:
     for way in ways:
         way = way / np.linalg.norm(way)
         for side in (way, -way):
-            # near the point first, where the corrections are good; farther where they are lost in rounding
-            tries = (point.curve.point(point.z + part * size * side, side) for part in (0.2, 0.05, 1.0))
-            beside = next((b for b in tries if b is not None), None)
-            if beside is None or abs(beside.z[-1] - point.z[-1]) > 30 * size or any(is_near(beside, other, 0.1 * size) for other in starts):
+            tries = (point.curve.point(point.z + part * size * side, side) for part in BESIDE)
+            beside = next((b for b in tries if b is not None and abs(b.z[-1] - point.z[-1]) <= FAR * size), None)
+            if beside is None or any(is_near(beside, other, 0.1 * size) for other in starts):
                 continue
             away = beside.z - point.z
             starts.append(beside if beside.tangent @ away >= 0 else replace(beside, tangent=-beside.tangent))

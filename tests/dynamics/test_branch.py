@@ -119,6 +119,23 @@ def test_small_states_of_a_large_range(half, unit):
     assert found["special_r"].values / fold == pytest.approx([1, -1], abs=1e-9)
 
 
+@pytest.mark.parametrize("size", [1e-2, 1e-3, 1e-4])
+def test_states_that_are_far_smaller_than_the_range(size):
+    """x = size u: r + 3 u - u^3 folds at 2 and -2; the branches u = 0, r of r u - u^2 and 0, r^2 = u of r u - u^3 cross at 0.
+
+    To 1e-7: points are exact to 1e-11 of the range, beside a state of 1e-4.
+    """
+    u = x / size
+    found = odesim.branch(system({x: size * (r + 3 * u - u**3)}, {x: -2 * size}, r=0.0), "r", (-5, 5))
+    assert found["kind"].values.tolist() == ["fold", "fold"] and found["special_r"].values == pytest.approx([2, -2], abs=1e-7)
+    for power in (1, 2):
+        found = odesim.branch(system({x: size * (r * u - u ** (power + 1))}, {x: size / 2}, r=0.0), "r", (-1, 1))
+        assert found["kind"].values.tolist() == ["branch"] and found["special_r"].values == pytest.approx([0], abs=1e-7)
+        at, states = found["r"].values, found["x"].values / size
+        np.testing.assert_allclose(states * (at - states**power), 0, atol=1e-6)
+        assert set(found["branch"].values) == {0, 1, 2} and states.max() == pytest.approx(1) and states.min() == pytest.approx(-1)
+
+
 @pytest.mark.parametrize(("meeting", "slope"), [(0.15, -1.2), (0.25, -1.4)])
 def test_large_states_of_a_small_range(meeting, slope):
     """A circle and a line through it, x up to 40 over a range of 0.04: no step past the top of the circle leads to the line.
