@@ -19,6 +19,7 @@ from odesim.cli.outcome import DONE, STOPPED, say
 from odesim.cli.run import check_picture_place, draw
 from odesim.cli.tables import Counter, echo
 from odesim.lab.options import TaskName, claims_names, options, read_rates, read_seeds, read_settings
+from odesim.lab.tasks import TASKS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,18 +33,9 @@ if TYPE_CHECKING:
 AGAIN = "the same command with --resume continues it"
 
 
-class TrainCommand(click.Command):
-    """The command, whose help names the tasks."""
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        from odesim.lab.tasks import TASKS
-
-        with formatter.section("Tasks"):
-            formatter.write_text(", ".join(TASKS))
-            formatter.write_text("`odesim list --tasks` describes them.")
-
-
-@click.command("train", cls=TrainCommand, short_help="Train a small transformer on a task.")
+@click.command(
+    "train", short_help="Train a small transformer on a task.", epilog=f"Tasks: {', '.join(TASKS)}. `odesim list --tasks` describes them."
+)
 @click.argument("task", metavar="TASK|FILE.py", type=TaskName())
 @options(
     "model settings show steps seeds optimizer rates save observe dtype backend threads max_seconds out overwrite resume plot as_json "
@@ -126,7 +118,7 @@ def report(trajectory: "Trajectory", out: Path | None, plot: Path | None, as_jso
 
 def task_docs() -> list[tuple[str, str]]:
     """(name, description) of every task."""
-    from odesim.lab.tasks import TASKS, load_task
+    from odesim.lab.tasks import load_task
 
     return [(name, load_task(name).doc) for name in TASKS]
 
@@ -237,7 +229,6 @@ def compare_command(
     from odesim.lab.compare.runs import compare
     from odesim.lab.output import comparison_json
     from odesim.lab.own_task import find_task
-    from odesim.lab.tasks import TASKS
 
     if first is None and recipe is None:
         raise ParamError("compare needs a MODEL and its --task or --data, two RUNs, or a --recipe")

@@ -8,6 +8,7 @@ from numpy.random import Generator
 
 from odesim.base.arrays import Array, array_namespace, on_same_device
 from odesim.base.errors import ParamError, counted, no_such
+from odesim.lab.networks.layers import Activation
 from odesim.lab.networks.measures import entropy, normalised_correlation, stable_rank
 from odesim.lab.training.network import InitialLaw, draw_start
 from odesim.lab.training.task import Batch, Observable, Params
@@ -40,20 +41,13 @@ ATTENTIONS = {
 }
 
 
-@dataclass(frozen=True)
-class Activation:
-    """An activation of nodes: value(u) = phi(u) and slope(u) = phi'(u), for arrays of any shape."""
-
-    value: Callable[[Array], Array]
-    slope: Callable[[Array], Array]
-
-
-ACTIVATIONS = {
-    "identity": Activation(lambda u: u, lambda u: array_namespace(u).ones_like(u)),
-    "relu": Activation(lambda u: u * (u > 0), lambda u: (u > 0).astype(u.dtype)),
-    "softplus": Activation(lambda u: array_namespace(u).logaddexp(u, u * 0), lambda u: 0.5 + 0.5 * array_namespace(u).tanh(0.5 * u)),
-    "square": Activation(lambda u: u * u, lambda u: 2 * u),
+ACTIVATIONS: dict[str, Activation] = {
+    "identity": lambda u: (u, array_namespace(u).ones_like(u)),
+    "relu": lambda u: (u * (u > 0), (u > 0).astype(u.dtype)),
+    "softplus": lambda u: (array_namespace(u).logaddexp(u, u * 0), 0.5 + 0.5 * array_namespace(u).tanh(0.5 * u)),
+    "square": lambda u: (u * u, 2 * u),
 }
+
 
 # The losses above the nodes h (R, N, K): each (R, N), with its gradient (R, N, K). top: the matrix A (C, K) above h, None for the identity.
 
@@ -204,7 +198,6 @@ class JomaBlock:
     def loss_and_gradients(self, params: Params, batch: Batch) -> tuple[Array, Params]:
         """Loss (R,), weighted by pi, and its gradient by parameter (R, ...)."""
         xp, batch = array_namespace(params["Z"]), on_same_device(params["Z"], batch)
-        phi = ACTIVATIONS[self.phi]
         V, Xi = self.nodes(params)  # (R, Mc, K), (R, Mq, K)
         x, pi, Z = batch["x"], batch["pi"], params["Z"]  # (R, N, Mc), (R, N), (R, Mc, Mq)
         queries = query_indicators(batch["query"], Z)  # (R, N, Mq)
@@ -212,9 +205,10 @@ class JomaBlock:
         b = self.attend(Z, batch)  # (R, N, Mc)
         u = b @ V + queries @ Xi  # (R, N, K)
         top = None if self.top is None else xp.asarray(self.top, V.dtype)
-        losses, dh = SIGNALS[self.signal](phi.value(u), top, batch)  # (R, N), (R, N, K)
+        h, slope = ACTIVATIONS[self.phi](u)
+        losses, dh = SIGNALS[self.signal](h, top, batch)  # (R, N), (R, N, K)
 
-        du = pi[..., None] * dh * phi.slope(u)  # (R, N, K)
+        du = pi[..., None] * dh * slope  # (R, N, K)
         dV = b.swapaxes(1, 2) @ du  # (R, Mc, K)
         dXi = queries.swapaxes(1, 2) @ du  # (R, Mq, K)
         db = du @ V.swapaxes(1, 2)  # (R, N, Mc)

@@ -57,25 +57,23 @@ class TwoLayers:
         return {name: a.astype(dtype) for name, a in start.items()}
 
     def hidden(self, params: Params, x: Array) -> tuple[Array, Array, Array, Array]:
-        """u1, h1 (R, N, K1), u2 and h2 (R, N, K2): fields of the nodes, and what they say."""
+        """h1 and its slope (R, N, K1), h2 and its slope (R, N, K2): what the nodes say."""
         xp, phi = array_namespace(params["V1"]), ACTIVATIONS[self.phi]
-        u1 = x @ (params["V1"] * xp.exp(params["Z1"])).swapaxes(1, 2) + params["xi1"][:, None]
-        h1 = phi.value(u1)
-        u2 = h1 @ (params["V2"] * xp.exp(params["Z2"])).swapaxes(1, 2) + params["xi2"][:, None]
-        return u1, h1, u2, phi.value(u2)
+        h1, slope1 = phi(x @ (params["V1"] * xp.exp(params["Z1"])).swapaxes(1, 2) + params["xi1"][:, None])
+        return h1, slope1, *phi(h1 @ (params["V2"] * xp.exp(params["Z2"])).swapaxes(1, 2) + params["xi2"][:, None])
 
     def loss_and_gradients(self, params: Params, batch: Batch) -> tuple[Array, Params]:
         """Loss (R,), weighted by pi, and its gradient by parameter (R, ...)."""
-        xp, batch, slope = array_namespace(params["V1"]), on_same_device(params["V1"], batch), ACTIVATIONS[self.phi].slope
+        xp, batch = array_namespace(params["V1"]), on_same_device(params["V1"], batch)
         x, pi, U = batch["x"], batch["pi"], params["U"]
         e1, e2 = xp.exp(params["Z1"]), xp.exp(params["Z2"])
-        u1, h1, u2, h2 = self.hidden(params, x)
+        h1, slope1, h2, slope2 = self.hidden(params, x)
         losses, by_scores = ce(h2 @ U.swapaxes(1, 2), None, batch)  # (R, N), (R, N, C)
         back = pi[..., None] * by_scores  # (R, N, C)
 
-        du2 = (back @ U) * slope(u2)  # (R, N, K2)
+        du2 = (back @ U) * slope2  # (R, N, K2)
         dM2 = du2.swapaxes(1, 2) @ h1  # (R, K2, K1)
-        du1 = (du2 @ (params["V2"] * e2)) * slope(u1)  # (R, N, K1)
+        du1 = (du2 @ (params["V2"] * e2)) * slope1  # (R, N, K1)
         dM1 = du1.swapaxes(1, 2) @ x  # (R, K1, K0)
         dV1, dV2 = dM1 * e1, dM2 * e2
         gradient = {"V1": dV1, "V2": dV2, "U": back.swapaxes(1, 2) @ h2, "xi1": du1.sum(axis=1), "xi2": du2.sum(axis=1)}
@@ -90,7 +88,7 @@ def layer_observables(model: TwoLayers, batch: Batch, latents: Sequence[Array]) 
     """States under the names of hierarchy.multilayer, the law of Theorem 1, and NCorr (R, 2)."""
 
     def ncorr(params: Params) -> Array:
-        _, h1, _, h2 = model.hidden(params, array_namespace(params["V1"]).asarray(batch["x"]))
+        h1, _, h2, _ = model.hidden(params, array_namespace(params["V1"]).asarray(batch["x"]))
         return by_layer(latents, (h1, h2), batch["pi"])
 
     def off(params: Params) -> Array:

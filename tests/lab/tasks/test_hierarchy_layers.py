@@ -43,7 +43,7 @@ def test_correlations_are_numpy_s():
     task = load_task("hierarchy_layers")
     experiment: Any = task.make({s.name: s.default for s in task.settings} | SMALL | {"phi": "relu"}, seeds=(3,))
     params = experiment.model.initial([np.random.default_rng(0)], "float64")
-    _, h1, _, h2 = experiment.model.hidden(params, experiment.exact["X"])
+    h1, _, h2, _ = experiment.model.hidden(params, experiment.exact["X"])
     found = next(o for o in experiment.model.observables if o.name == "NCorr").function(params)[0]
     for s, h in enumerate((h1[0], h2[0])):
         y = experiment.exact[f"latents{s}"][0].astype(float)
