@@ -175,14 +175,9 @@ ROWS: dict[str, tuple[str, dict[str, Any]]] = {
     "rates": ("--lr", {
         "metavar": "GROUP=RATE", "multiple": True, "shell_complete": completed(groups_names),
         "help": "Set the learning rate of a group of parameters."}),
-    "save": (
-        "--save",
-        {
-            "metavar": "N",
-            "type": Count(2),
-            "help": "Record N iterations, evenly spaced; default: all, at most 1001, and in a comparison fewer of large ones.",
-        },
-    ),
+    "save": ("--save", {
+        "metavar": "N", "type": Count(2),
+        "help": "Record N iterations, evenly spaced; default: all, at most 1001, and in a comparison fewer of large ones."}),
     "observe": ("--observe", {
         "metavar": "NAME", "multiple": True, "shell_complete": completed(recorded_names, ending=""),
         "help": "Record this costly or large observable at all of them, not only at the end."}),

@@ -139,7 +139,7 @@ def test_recipe(odesim, monkeypatch: pytest.MonkeyPatch):
     assert (done.exit_code, done.stdout, done.stderr) == (0, "", "")
     recipe = RECIPES["reversal_shuffled"]
     wrong = Reading("wrong on purpose", recipe.readings[0].of, 6.0, 0.1, "none")
-    monkeypatch.setitem(RECIPES, recipe.name, replace(recipe, readings=(*recipe.readings[:2], wrong)))
+    monkeypatch.setitem(RECIPES, "reversal_shuffled", replace(recipe, readings=(*recipe.readings[:2], wrong)))
     done = odesim("compare", "--recipe", "reversal_shuffled")
     assert done.exit_code == 3 and "reversal_shuffled: other than recorded: wrong on purpose" in done.stderr
     lines = [line for line in done.stdout.splitlines() if line.startswith(("ok ", "OFF "))]

@@ -65,9 +65,8 @@ def difference(name: str, t: float, *place: int) -> Measure:
 NOISY = "blocks of .01, to first order, .8 of them, and four standard errors of 16 seeds, .01, by 16 others"
 TARGET = [[3.0, 0.5, 0.0], [0.2, 1.5, 0.3], [0.0, 0.1, 0.6]]
 
-FIELD: tuple[Recipe, ...] = (
-    Recipe(
-        "in_context_separate",
+FIELD: dict[str, Recipe] = {
+    "in_context_separate": Recipe(
         "linear attention by SGD on drawn prompts of 31 pairs, five heads: it learns one principal component after another",
         "in_context.separate",
         "in_context",
@@ -76,14 +75,9 @@ FIELD: tuple[Recipe, ...] = (
             for t, flow, trained, noise in PROMPTS
             for reading in both(f"loss at t = {t}", "loss", t, (flow, 5e-7), (trained, noise, f"{SEEDS} four seeds; drops move in time"))
         ),
-        settings=dict(zip("vkq", HEADS, strict=True)),
-        seeds=range(4),
-        steps=8000,
-        save=161,
-        observables=("loss", "share"),
+        {"settings": dict(zip("vkq", HEADS, strict=True)), "seeds": range(4), "steps": 8000, "save": 161, "observables": ("loss", "share")},
     ),
-    Recipe(
-        "single_location",
+    "single_location": Recipe(
         "attention learns which of ten tokens tells the label, and what to read there, by SGD in 80 dimensions",
         "in_context.single_location",
         "single_location",
@@ -93,11 +87,9 @@ FIELD: tuple[Recipe, ...] = (
             for name, value in zip(("kappa", "nu"), row, strict=True)
             for reading in both(f"{name} at t = {t}", name, t, (value, 5e-6), (value, 0.01, f"{SEEDS} eight seeds"))
         ),
-        seeds=range(8),
-        save=5,
+        {"seeds": range(8), "save": 5},
     ),
-    Recipe(
-        "binary_chain",
+    "binary_chain": Recipe(
         "one layer of attention, as three numbers, learns a binary Markov chain from pairs: how far x moves the logit, and the loss",
         "in_context.markov_bias",
         "binary_chain",
@@ -111,11 +103,9 @@ FIELD: tuple[Recipe, ...] = (
                 (0.544587175, 1.5e-4, "batches of 256 at a rate of .05 keep it 7e-5 above"),
             ),
         ),
-        seeds=range(64),
-        save=5,
+        {"seeds": range(64), "save": 5},
     ),
-    Recipe(
-        "modular",
+    "modular": Recipe(
         "a layer of squares learns to add mod 23 by gradient descent: 88 frequencies, each by itself",
         "modular.phases",
         "modular",
@@ -124,12 +114,9 @@ FIELD: tuple[Recipe, ...] = (
             Reading("the largest alpha at step 600, flow", lambda c: float(c.theory["alpha"][0, -1].max()), 0.0343669, 5.1e-8, BY_DOP853),
             Reading("trained", lambda c: float(c.training["alpha"][0, -1].max()), 0.0343, 5.1e-5, DIGITS),
         ),
-        steps=600,
-        save=4,
-        observables=("alpha", "beta", "D"),
+        {"steps": 600, "save": 4, "observables": ("alpha", "beta", "D")},
     ),
-    Recipe(
-        "power_law",
+    "power_law": Recipe(
         "linear regression by one-pass SGD on power laws: the mean risk of 300 seeds beside the modes",
         "scaling.sgd",
         "power_law",
@@ -137,13 +124,9 @@ FIELD: tuple[Recipe, ...] = (
             *both("mean risk at step 10", "R", 10, (0.1231488154, 5e-11), (0.1264641, 0.018, f"{SEEDS} 300 seeds, by 1,000 others")),
             *both("mean risk at step 100", "R", 100, (0.0106128618, 5e-11), (0.0107142, 3.7e-4, f"{SEEDS} 300 seeds, by 1,000 others")),
         ),
-        settings={"n": 300},
-        seeds=range(300),
-        steps=100,
-        save=11,
+        {"settings": {"n": 300}, "seeds": range(300), "steps": 100, "save": 11},
     ),
-    Recipe(
-        "selection",
+    "selection": Recipe(
         "a query of attention by gradient descent, rate 1, to t = 10^4: what its first steps are off stays, while |p| grows as ln t",
         "margin.prompt",
         "selection",
@@ -152,12 +135,9 @@ FIELD: tuple[Recipe, ...] = (
             for t, row in QUERY_AT.items()
             for side, word, value in zip(("theory", "training"), ("flow", "trained"), row, strict=True)
         ),
-        settings={"X": np.random.default_rng(3).normal(size=(4, 5, 20))},
-        steps=10_000,
-        save=101,
+        {"settings": {"X": np.random.default_rng(3).normal(size=(4, 5, 20))}, "steps": 10_000, "save": 101},
     ),
-    Recipe(
-        "next_token",
+    "next_token": Recipe(
         "logits of three words from drawn labels, of which the first is none: a hard part, that falls as ln t, and a soft part",
         "margin.next_token",
         "next_token",
@@ -166,12 +146,9 @@ FIELD: tuple[Recipe, ...] = (
             for j, (value, noise, why) in enumerate(HARD_AND_SOFT)
             for reading in both(f"w {j + 1} at t = 1000", "w", 7, (value, 5e-9), (value, noise, f"{SEEDS} 16 seeds, by 64 others{why}"), j)
         ),
-        seeds=range(16),
-        steps=20_000,
-        save=201,
+        {"seeds": range(16), "steps": 20_000, "save": 201},
     ),
-    Recipe(
-        "simsiam",
+    "simsiam": Recipe(
         "SimSiam with linear networks by SGD on sampled views: three modes in the mean of 16 seeds",
         "self_supervised.modes",
         "simsiam",
@@ -182,13 +159,9 @@ FIELD: tuple[Recipe, ...] = (
             for j, value in enumerate(values)
             for reading in both(f"{name} {j + 1} at t = {t}", name, t, (value, 5e-9), (value, noise, f"{SEEDS} 16 seeds, by 64 others"), j)
         ),
-        settings={"p": np.array([0.05, 0.3, 0.6]), "s": np.array([0.5, 0.3, 0.7])},
-        seeds=range(16),
-        steps=1000,
-        save=11,
+        {"settings": {"p": np.array([0.05, 0.3, 0.6]), "s": np.array([0.5, 0.3, 0.7])}, "seeds": range(16), "steps": 1000, "save": 11},
     ),
-    Recipe(
-        "markov_best_bias",
+    "markov_best_bias": Recipe(
         "one layer of attention learns a binary Markov chain, its bias at the optimum: where the energy that the flow keeps leads",
         "in_context.markov",
         "binary_chain",
@@ -209,12 +182,9 @@ FIELD: tuple[Recipe, ...] = (
             ),
             *both("s at t = 100", "s", 100, (2.2335922, 5e-8), (2.2335922, 0.024, f"{SEEDS} 64 seeds, by 64 others")),
         ),
-        settings={"bias": "best"},
-        seeds=range(64),
-        save=5,
+        {"settings": {"bias": "best"}, "seeds": range(64), "save": 5},
     ),
-    Recipe(
-        "central_flow",
+    "central_flow": Recipe(
         "gradient descent at a large step stays at the edge of stability: its means beside the flow along the edge",
         "edge.central_flow",
         "valley",
@@ -231,11 +201,9 @@ FIELD: tuple[Recipe, ...] = (
             ),
             *distances(("y1", "y2"), 0.01, "cycles, which 301 steps do not average away: 1 %"),
         ),
-        steps=5150,
-        save=5151,
+        {"steps": 5150, "save": 5151},
     ),
-    Recipe(
-        "adam",
+    "adam": Recipe(
         "Adam on a quadratic loss beside its flow: two weights whose slopes differ by ten move alike",
         "optimisers.adam",
         "quadratic",
@@ -246,13 +214,14 @@ FIELD: tuple[Recipe, ...] = (
             *both("w 2 at t = 1", "w", 1.0, (0.205142217, 5e-10), (0.204899419, 5.1e-10, DIGITS), 1),
             *distances(("w",), 1e-3, "steps of .002, to first order: half of a step"),
         ),
-        settings={"optimizer": "adam", "H": np.diag([1.0, 10.0]), "W": np.ones(2), "eta": 0.002, "eps": 1e-3}
-        | {"b1": float(np.exp(-0.02)), "b2": float(np.exp(-0.002))},
-        steps=500,
-        save=3,
+        {
+            "settings": {"optimizer": "adam", "H": np.diag([1.0, 10.0]), "W": np.ones(2), "eta": 0.002, "eps": 1e-3}
+            | {"b1": float(np.exp(-0.02)), "b2": float(np.exp(-0.002))},
+            "steps": 500,
+            "save": 3,
+        },
     ),
-    Recipe(
-        "sign_descent",
+    "sign_descent": Recipe(
         "steps of the sign of the gradient beside its flow: straight on until a slope is 0, then along where it stays 0",
         "optimisers.sign",
         "quadratic",
@@ -262,12 +231,13 @@ FIELD: tuple[Recipe, ...] = (
             for k, value in enumerate(row)
             for side, word in (("theory", "flow"), ("training", "trained"))
         ),
-        settings={"optimizer": "sign", "H": np.array([[2.0, 1.5], [1.5, 2.0]]), "W": np.array([1.0, 0.2]), "eta": 0.001},
-        steps=950,
-        save=20,
+        {
+            "settings": {"optimizer": "sign", "H": np.array([[2.0, 1.5], [1.5, 2.0]]), "W": np.array([1.0, 0.2]), "eta": 0.001},
+            "steps": 950,
+            "save": 20,
+        },
     ),
-    Recipe(
-        "momentum",
+    "momentum": Recipe(
         "descent with momentum beside a mass with friction, in time steps times the root of the rate",
         "optimisers.momentum",
         "quadratic",
@@ -277,12 +247,13 @@ FIELD: tuple[Recipe, ...] = (
             *both("w 1 after 200 steps", "w", 200 * 0.001**0.5, (0.384173976, 5e-10), (0.38428702, 5.1e-9, DIGITS), 0),
             *distances(("w",), 0.032, "steps of the root of .001, to first order"),
         ),
-        settings={"optimizer": "sgd", "momentum": 0.9, "H": np.diag([1.0, 10.0]), "W": SWING[0], "b": SWING[1], "eta": 0.001},
-        steps=200,
-        save=201,
+        {
+            "settings": {"optimizer": "sgd", "momentum": 0.9, "H": np.diag([1.0, 10.0]), "W": SWING[0], "b": SWING[1], "eta": 0.001},
+            "steps": 200,
+            "save": 201,
+        },
     ),
-    Recipe(
-        "muon",
+    "muon": Recipe(
         "Muon on |W - A|^2/2 beside its Map: singular values of 3.1, 1.5 and .6 rise at nearly one rate",
         "optimisers.muon",
         "quadratic",
@@ -295,12 +266,13 @@ FIELD: tuple[Recipe, ...] = (
                 for side, word in (("theory", "Map"), ("training", "trained"))
             ),
         ),
-        settings={"optimizer": "muon", "momentum": 0.5, "H": np.eye(3), "b": np.array(TARGET), "W": np.zeros((3, 3)), "eta": 0.02},
-        steps=40,
-        save=41,
+        {
+            "settings": {"optimizer": "muon", "momentum": 0.5, "H": np.eye(3), "b": np.array(TARGET), "W": np.zeros((3, 3)), "eta": 0.02},
+            "steps": 40,
+            "save": 41,
+        },
     ),
-    Recipe(
-        "sgd_diffusion",
+    "sgd_diffusion": Recipe(
         "one-pass SGD, a sample a step, beside a diffusion with the covariance of its gradients: the mean risk of 1,000 paths of each",
         "noise.sgd_least_squares",
         "power_law",
@@ -309,13 +281,14 @@ FIELD: tuple[Recipe, ...] = (
             for t, flow, steps, wide in ((1, 0.48895049, 0.48481055, 0.031), (2, 0.23009800, 0.22920343, 0.0117))
             for side, word, value in (("theory", "diffusion", flow), ("training", "SGD", steps))
         ),
-        settings={"lam": np.array([2.0, 1.0, 0.3]), "target": np.array([-1.0, 1.0, -2.0]), "s2": 0.25, "eta": 0.05},
-        seeds=range(1000),
-        steps=40,
-        save=3,
+        {
+            "settings": {"lam": np.array([2.0, 1.0, 0.3]), "target": np.array([-1.0, 1.0, -2.0]), "s2": 0.25, "eta": 0.05},
+            "seeds": range(1000),
+            "steps": 40,
+            "save": 3,
+        },
     ),
-    Recipe(
-        "tokens",
+    "tokens": Recipe(
         "16 tokens in three dimensions go through 1000 blocks of attention, beside the flow of particles on a sphere",
         "particles.sphere",
         "tokens",
@@ -332,13 +305,9 @@ FIELD: tuple[Recipe, ...] = (
                 for k in range(3)
             ),
         ),
-        settings={"d": 3, "n": 16, "h": 0.01},
-        steps=1000,
-        save=11,
-        observables=("x",),
+        {"settings": {"d": 3, "n": 16, "h": 0.01}, "steps": 1000, "save": 11, "observables": ("x",)},
     ),
-    Recipe(
-        "noisy_tokens",
+    "noisy_tokens": Recipe(
         "200 tokens in three dimensions with noise, blocks of unnormalised attention, beside the density of infinitely many",
         "particles.sphere_density",
         "tokens",
@@ -347,10 +316,12 @@ FIELD: tuple[Recipe, ...] = (
             Reading("mean cosine from t = 5 on, tokens", late("training", "r", 5), 0.8062860, 0.018, NOISY),
             *distances(("r",), 0.03, f"{NOISY}, of r from .65 on"),
         ),
-        settings={"n": 200, "d": 3, "h": 0.01, "kappa": 0.5, "K": 1.5 * 1.3591409142, "attention": "unnormalised", "modes": 16},
-        seeds=range(16),
-        steps=1000,
-        save=21,
-        observables=("a", "r"),
+        {
+            "settings": {"n": 200, "d": 3, "h": 0.01, "kappa": 0.5, "K": 1.5 * 1.3591409142, "attention": "unnormalised", "modes": 16},
+            "seeds": range(16),
+            "steps": 1000,
+            "save": 21,
+            "observables": ("a", "r"),
+        },
     ),
-)
+}

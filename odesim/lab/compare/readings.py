@@ -1,6 +1,6 @@
 """What a stored comparison is made of: its request, and readings, numbers that must come out, each with a tolerance and its reason."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,26 +25,13 @@ class Reading:
 
 @dataclass(frozen=True)
 class Recipe:
-    """A stored comparison. doc: what it shows, in a line. The other fields are the arguments of `odesim.compare`.
+    """A stored comparison. doc: what it shows, in a line. options: of `odesim.compare`, beside model and task."""
 
-    map: "flow" or "discrete".
-    """
-
-    name: str
     doc: str
     model: str
     task: str
     readings: tuple[Reading, ...]
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    seeds: Sequence[int] = (0,)
-    steps: int | None = None
-    save: int | None = None
-    map: str = "flow"
-    observables: tuple[str, ...] = ()
-
-    def request(self) -> dict[str, Any]:
-        """The arguments of `odesim.compare`, by name."""
-        return {name: value for name, value in vars(self).items() if name not in ("name", "doc", "readings")}
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     def numbers(self, comparison: Comparison) -> tuple[Number, ...]:
         """All readings of a comparison beside what is recorded."""

@@ -3,7 +3,6 @@
 Recorded numbers are of programs other than odesim, or closed forms; each tolerance says what it is made of.
 """
 
-from collections.abc import Mapping
 from math import prod
 from typing import Any
 
@@ -80,169 +79,151 @@ def centred(a: Array) -> Array:
 def joint(attention: str, *more: Reading, **options: Any) -> Recipe:
     """The recipe of a whole JoMA block beside the discrete map of its System."""
     return Recipe(
-        f"joma_joint_{attention}",
         f"MLP and {attention} attention, trained together: descent is the map on the System's own right-hand side",
         f"joma.joint_{attention}",
         "joma_gaussian",
         (*distances(("loss", "V", "Z", "entropy"), 1e-9, ROUNDING), *more),
-        map="discrete",
-        observables=("loss", "entropy", "V", "Xi", "Z", "attention"),
-        **options,
+        {"map": "discrete", "observables": ("loss", "entropy", "V", "Xi", "Z", "attention"), **options},
     )
 
 
-RECIPES: Mapping[str, Recipe] = {
-    recipe.name: recipe
-    for recipe in (
-        Recipe(
-            "scan_snap_vanilla",
-            "Syn-Small with momentum, contexts of 127 tokens, beside the map in infinite contexts: theory is ahead by a few per cent",
-            "scan_snap.full",
-            "scan_snap",
-            (
-                *(
-                    Reading(f"loss of batches at {i}", at("training", "loss_batch", i), mean, 4 * sd * np.sqrt(2 / 20) + 5e-4, OF_SEEDS)
-                    for i, mean, sd in SYN_SMALL
-                ),
-                Reading("loss in infinite contexts at 2", at("theory", "loss", 2), 2.2277, 5.1e-5, DIGITS),
-                Reading("attention to the winner there, at 100", at("theory", "c", 100, 0, 19), 0.1623, 5.1e-5, DIGITS),
-            ),
-            seeds=range(20),
-            map="discrete",
-            observables=("loss", "loss_batch", "c"),
-        ),
-        Recipe(
-            "scan_snap_decorrelated",
-            "the paper's reduced flow beside a training with its decorrelated decoder, up to t = 2 K ln M",
-            "scan_snap.reduced_symmetric",
-            "scan_snap",
-            (
-                *distances(("z", "zc", "c", "cc"), 0.05, "contexts of 1023 tokens, and eta_Z / eta_Y = .01"),
-                # u = 4.5184 at eta_Y t = 14.1054
-                *(
-                    Reading(f"loss of the {side} {where}", at(side, "loss", 141), float(np.log1p(33 * np.exp(-4.5184))), wide, reason)
-                    for side, where, wide, reason in (
-                        ("theory", "at 141", 1e-3, "141 of 141.054"),
-                        ("training", "there", 0.02, "steps of .1"),
-                    )
-                ),
-            ),
-            settings={"decoder": "decorrelated", "eta_Y": 0.1, "eta_Z": 0.001, "momentum": 0.0, "length": 1024},
-            seeds=range(2),
-            steps=141,
-            save=142,
-            observables=("loss", "z", "zc", "c", "cc"),
-        ),
-        Recipe(
-            "reversal_shuffled",
-            "facts, each once an epoch: M = 802, eta_Y = .5, losses of steps and of the flow by epoch",
-            "reversal.row",
-            "reversal",
-            tuple(
-                Reading(f"loss after {e} epochs, {word}", at(side, "loss", FEW * e), value, 5.1e-6, DIGITS)
-                for word, side, row in (("trained", "training", OF_STEPS), ("flow", "theory", OF_FLOW))
-                for e, value in zip(TABLE_EPOCHS, row, strict=True)
-            ),
-            settings={"pairs": 4, "both": 0.5},  # rows learn alone, so that their number does not matter
-            steps=100 * FEW,
-            save=101,
-        ),
-        Recipe(
-            "reversal_replacement",
-            "facts drawn with replacement, 340 of them: rows scatter about the flow, whose mean they have",
-            "reversal.row",
-            "reversal",
-            tuple(
-                Reading(
-                    f"mean p at {k} t1, {word}",
-                    at(side, "p_target", FACTS * T1 * k),
-                    value,
-                    wide,
-                    "four standard errors over 340 rows, and .01 to .02 of finite steps"
-                    if side == "training"
-                    else "saved times, a step apart",
-                )
-                for k, trained, flow, wide in ((1, 0.3723, 0.3635, 0.06), (2, 0.8278, 0.8355, 0.03), (5, 0.9596, 0.9594, 0.003))
-                for side, word, value, wide in (("training", "trained", trained, wide), ("theory", "flow", flow, 5e-4))
-            ),
-            settings={"order": "replacement"},
-            steps=round(5 * FACTS * T1),
-            save=101,
-            observables=("loss", "p_target"),
-        ),
-        Recipe(
-            "reversal_chains",
-            "A -> B and B -> C are learned, A ~> C is not unless asked in two steps; a row with both targets gives each 1/2; M = 802",
-            "reversal.full",
-            "reversal",
-            (
-                *(
-                    Reading(f"{name} at {k} t1, flow", p_of("theory", k * T1, *facts), value, wide + turns * p * (1 - p) ** 3 / 32, CHORD)
-                    for k, p, other, digit in CHAIN_TABLE
-                    for name, facts, value, wide, turns in (
-                        ("p(B | A), A ~> C held out", (1, A_TO_B), p, 5.1e-5, 1),
-                        ("802 p(C | A ~>)", (802, A_TO_C), other, digit, 1),
-                        ("p(B | A) p(C | B)", (1, A_TO_B, B_TO_C), p * p, 1.02e-4 * p, 2 * p),
-                    )
-                ),
-                *(
-                    Reading(f"p(B | A) at {k} t1, trained", p_of("training", k * T1, 1, A_TO_B), p, 5.1e-5 + p * (1 - p) ** 2 / 680, PART)
-                    for k, p in ((1, 0.3800), (2, 0.8455), (5, 0.9607), (20, 0.9920))
-                ),
-                *(
-                    exact(f"p(B | A), A ~> C trained, after {e} epochs, flow", of_chains("theory", e, *A_TO_B, 0, WHOLE), value, 5e-8)
-                    for e, value in ((2, 0.0033689), (10, 0.1104790), (20, 0.3735189), (40, 0.4603465), (200, 0.4944912))
-                ),
-            ),
-            settings={"data": "chains", "pairs": CHAINS, "both": WHOLE / CHAINS},  # rows learn alone
-            steps=268 * CHAIN_FACTS,
-            save=269,
-            observables=("loss", "p", "Y"),
-        ),
-        joint("linear", settings={"attention": "linear", "init_scale": 0.3, "eta_z": 0.05}, seeds=range(2), steps=200),
-        joint("exp", settings={"attention": "exp", "init_scale": 0.3, "eta_z": 0.05}, seeds=range(2), steps=200),
-        joint(
-            "softmax",
+RECIPES: dict[str, Recipe] = {
+    "scan_snap_vanilla": Recipe(
+        "Syn-Small with momentum, contexts of 127 tokens, beside the map in infinite contexts: theory is ahead by a few per cent",
+        "scan_snap.full",
+        "scan_snap",
+        (
             *(
-                Reading(f"|zhat - z| / |z|, b {word}, at {i}", of_theorem(moving, i), value, wide, "starts: those recorded are others")
-                for moving, word, row in (
-                    (False, "of the start", ((200, 0.08, 0.03), (500, 0.16, 0.05), (1000, 0.6, 0.2), (2000, 11.6, 4.3))),
-                    (True, "of each time", ((200, 0.07, 0.03), (500, 0.08, 0.03), (1000, 0.10, 0.06), (2000, 0.19, 0.08))),
+                Reading(f"loss of batches at {i}", at("training", "loss_batch", i), mean, 4 * sd * np.sqrt(2 / 20) + 5e-4, OF_SEEDS)
+                for i, mean, sd in SYN_SMALL
+            ),
+            Reading("loss in infinite contexts at 2", at("theory", "loss", 2), 2.2277, 5.1e-5, DIGITS),
+            Reading("attention to the winner there, at 100", at("theory", "c", 100, 0, 19), 0.1623, 5.1e-5, DIGITS),
+        ),
+        {"seeds": range(20), "map": "discrete", "observables": ("loss", "loss_batch", "c")},
+    ),
+    "scan_snap_decorrelated": Recipe(
+        "the paper's reduced flow beside a training with its decorrelated decoder, up to t = 2 K ln M",
+        "scan_snap.reduced_symmetric",
+        "scan_snap",
+        (
+            *distances(("z", "zc", "c", "cc"), 0.05, "contexts of 1023 tokens, and eta_Z / eta_Y = .01"),
+            # u = 4.5184 at eta_Y t = 14.1054
+            *(
+                Reading(f"loss of the {side} {where}", at(side, "loss", 141), float(np.log1p(33 * np.exp(-4.5184))), wide, reason)
+                for side, where, wide, reason in (
+                    ("theory", "at 141", 1e-3, "141 of 141.054"),
+                    ("training", "there", 0.02, "steps of .1"),
                 )
-                for i, value, wide in row
             ),
-            seeds=range(5),
-            steps=2000,
-            save=401,
         ),
-        Recipe(
-            "joma_self_consistent",
-            "one node, exp attention and a squared loss, by SGD: it comes to rest by itself, as the theory says",
-            "joma.self_consistent",
-            "joma_regression",
-            (
-                Reading("largest distance of v", metric("v", "sup"), 0.0, 6.4e-3, f"{OF_BATCHES} .002 and .0044"),
-                *both(
-                    "the largest v at t = 1, sqrt(W(16))", "v", 1, (1.432897, 5e-7), (1.432897, 1.5e-3, f"{OF_BATCHES} .0012 and .0002"), 3
-                ),
+        {
+            "settings": {"decoder": "decorrelated", "eta_Y": 0.1, "eta_Z": 0.001, "momentum": 0.0, "length": 1024},
+            "seeds": range(2),
+            "steps": 141,
+            "save": 142,
+            "observables": ("loss", "z", "zc", "c", "cc"),
+        },
+    ),
+    "reversal_shuffled": Recipe(
+        "facts, each once an epoch: M = 802, eta_Y = .5, losses of steps and of the flow by epoch",
+        "reversal.row",
+        "reversal",
+        tuple(
+            Reading(f"loss after {e} epochs, {word}", at(side, "loss", FEW * e), value, 5.1e-6, DIGITS)
+            for word, side, row in (("trained", "training", OF_STEPS), ("flow", "theory", OF_FLOW))
+            for e, value in zip(TABLE_EPOCHS, row, strict=True)
+        ),
+        # rows learn alone, so that their number does not matter
+        {"settings": {"pairs": 4, "both": 0.5}, "steps": 100 * FEW, "save": 101},
+    ),
+    "reversal_replacement": Recipe(
+        "facts drawn with replacement, 340 of them: rows scatter about the flow, whose mean they have",
+        "reversal.row",
+        "reversal",
+        tuple(
+            Reading(
+                f"mean p at {k} t1, {word}",
+                at(side, "p_target", FACTS * T1 * k),
+                value,
+                wide,
+                "four standard errors over 340 rows, and .01 to .02 of finite steps" if side == "training" else "saved times, a step apart",
+            )
+            for k, trained, flow, wide in ((1, 0.3723, 0.3635, 0.06), (2, 0.8278, 0.8355, 0.03), (5, 0.9596, 0.9594, 0.003))
+            for side, word, value, wide in (("training", "trained", trained, wide), ("theory", "flow", flow, 5e-4))
+        ),
+        {"settings": {"order": "replacement"}, "steps": round(5 * FACTS * T1), "save": 101, "observables": ("loss", "p_target")},
+    ),
+    "reversal_chains": Recipe(
+        "A -> B and B -> C are learned, A ~> C is not unless asked in two steps; a row with both targets gives each 1/2; M = 802",
+        "reversal.full",
+        "reversal",
+        (
+            *(
+                Reading(f"{name} at {k} t1, flow", p_of("theory", k * T1, *facts), value, wide + turns * p * (1 - p) ** 3 / 32, CHORD)
+                for k, p, other, digit in CHAIN_TABLE
+                for name, facts, value, wide, turns in (
+                    ("p(B | A), A ~> C held out", (1, A_TO_B), p, 5.1e-5, 1),
+                    ("802 p(C | A ~>)", (802, A_TO_C), other, digit, 1),
+                    ("p(B | A) p(C | B)", (1, A_TO_B, B_TO_C), p * p, 1.02e-4 * p, 2 * p),
+                )
             ),
-            settings={"M": 4, "c": np.array([0.5, 1.0, 2.0, 4.0])},
-            seeds=range(16),
+            *(
+                Reading(f"p(B | A) at {k} t1, trained", p_of("training", k * T1, 1, A_TO_B), p, 5.1e-5 + p * (1 - p) ** 2 / 680, PART)
+                for k, p in ((1, 0.3800), (2, 0.8455), (5, 0.9607), (20, 0.9920))
+            ),
+            *(
+                exact(f"p(B | A), A ~> C trained, after {e} epochs, flow", of_chains("theory", e, *A_TO_B, 0, WHOLE), value, 5e-8)
+                for e, value in ((2, 0.0033689), (10, 0.1104790), (20, 0.3735189), (40, 0.4603465), (200, 0.4944912))
+            ),
         ),
-        Recipe(
-            "hierarchy_layers",
-            "two layers of nodes on classes of shared latents: descent on weights and logits follows the flow of the weights alone",
-            "hierarchy.multilayer",
-            "hierarchy_layers",
-            tuple(distances(("loss", "V1", "V2", "U"), 3e-3, "steps of .02, which count to first order")),
-            settings={"K1": 20, "K2": 20, "init_scale": 0.5},
-            seeds=range(2),
-            steps=300,
-            save=31,
-            observables=("loss", "V1", "V2", "U"),
+        {
+            "settings": {"data": "chains", "pairs": CHAINS, "both": WHOLE / CHAINS},  # rows learn alone
+            "steps": 268 * CHAIN_FACTS,
+            "save": 269,
+            "observables": ("loss", "p", "Y"),
+        },
+    ),
+    "joma_joint_linear": joint("linear", settings={"attention": "linear", "init_scale": 0.3, "eta_z": 0.05}, seeds=range(2), steps=200),
+    "joma_joint_exp": joint("exp", settings={"attention": "exp", "init_scale": 0.3, "eta_z": 0.05}, seeds=range(2), steps=200),
+    "joma_joint_softmax": joint(
+        "softmax",
+        *(
+            Reading(f"|zhat - z| / |z|, b {word}, at {i}", of_theorem(moving, i), value, wide, "starts: those recorded are others")
+            for moving, word, row in (
+                (False, "of the start", ((200, 0.08, 0.03), (500, 0.16, 0.05), (1000, 0.6, 0.2), (2000, 11.6, 4.3))),
+                (True, "of each time", ((200, 0.07, 0.03), (500, 0.08, 0.03), (1000, 0.10, 0.06), (2000, 0.19, 0.08))),
+            )
+            for i, value, wide in row
         ),
-        *FIELD,
-    )
+        seeds=range(5),
+        steps=2000,
+        save=401,
+    ),
+    "joma_self_consistent": Recipe(
+        "one node, exp attention and a squared loss, by SGD: it comes to rest by itself, as the theory says",
+        "joma.self_consistent",
+        "joma_regression",
+        (
+            Reading("largest distance of v", metric("v", "sup"), 0.0, 6.4e-3, f"{OF_BATCHES} .002 and .0044"),
+            *both("the largest v at t = 1, sqrt(W(16))", "v", 1, (1.432897, 5e-7), (1.432897, 1.5e-3, f"{OF_BATCHES} .0012 and .0002"), 3),
+        ),
+        {"settings": {"M": 4, "c": np.array([0.5, 1.0, 2.0, 4.0])}, "seeds": range(16)},
+    ),
+    "hierarchy_layers": Recipe(
+        "two layers of nodes on classes of shared latents: descent on weights and logits follows the flow of the weights alone",
+        "hierarchy.multilayer",
+        "hierarchy_layers",
+        tuple(distances(("loss", "V1", "V2", "U"), 3e-3, "steps of .02, which count to first order")),
+        {
+            "settings": {"K1": 20, "K2": 20, "init_scale": 0.5},
+            "seeds": range(2),
+            "steps": 300,
+            "save": 31,
+            "observables": ("loss", "V1", "V2", "U"),
+        },
+    ),
+    **FIELD,
 }
 
 

@@ -217,7 +217,7 @@ def compare(
         extra = [name for name, value in fixed.items() if value is not None] + ["clock"] * (clock != "effective")
         if extra:
             raise ParamError(f"{extra[0]}: the recipe {recipe!r} fixes it already")
-        comparison = compare(**stored.request(), backend=backend, progress=progress)
+        comparison = compare(stored.model, task=stored.task, **stored.options, backend=backend, progress=progress)
         return replace(comparison, numbers=stored.numbers(comparison))
     if model is None:
         raise ParamError("compare needs a model and its task or data, two runs, or a recipe")

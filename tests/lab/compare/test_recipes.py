@@ -23,8 +23,10 @@ def test_a_recipe_is_of_a_pair(name):
     """Its System describes its task under its settings; its readings have names of their own, tolerances and reasons."""
     recipe = RECIPES[name]
     task = load_task(recipe.task)
-    made = task.make(check_settings(recipe.task, task.settings, recipe.settings), seeds=tuple(recipe.seeds))
-    assert name == recipe.name and recipe.doc and recipe.model in made.theory and find_pair(recipe.model, recipe.task)
+    made = task.make(
+        check_settings(recipe.task, task.settings, recipe.options.get("settings", {})), seeds=tuple(recipe.options.get("seeds", (0,)))
+    )
+    assert recipe.doc and recipe.model in made.theory and find_pair(recipe.model, recipe.task)
     names = [reading.name for reading in recipe.readings]
     assert len(set(names)) == len(names) > 2
     assert all(reading.tolerance > 0 and reading.reason for reading in recipe.readings)
