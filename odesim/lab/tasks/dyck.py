@@ -34,11 +34,6 @@ from odesim.lab.training.task import Batch, Observable, Params, Setting, Setting
 # probability 1/2. Targets are the next brackets: t for an opening one, k + t for a closing one.
 
 
-def vocabulary(k: int, D: int) -> int:
-    """The number of tokens."""
-    return 1 + 2 * k * D
-
-
 def draw_brackets(rng: Generator, count: int, k: int, D: int, length: int) -> tuple[Array, Array]:
     """Types and depths (count, length): of brackets that open, the depth that they lead to; of closing ones minus the depth they leave."""
     rows = np.arange(count)
@@ -184,7 +179,7 @@ def sequences(values: Settings) -> Sequences:
     """For one layer, and longer ones for the test."""
     k, D = values["k"], values["depth"]
     network, draw = (
-        network_of(values, vocabulary(k, D), layers=1, outputs=2 * k, at="all", activation="relu"),
+        network_of(values, 1 + 2 * k * D, layers=1, outputs=2 * k, at="all", activation="relu"),
         partial(draw_sequences, k=k, D=D),
     )
 

@@ -19,18 +19,7 @@ from odesim.base.errors import ParamError
 from odesim.lab.networks.joma import ACTIVATIONS, SIGNALS, JomaBlock, equal_cosines, joma_observables
 from odesim.lab.training.optimizers import SGD
 from odesim.lab.training.randomness import DATA, INITIAL, generators
-from odesim.lab.training.task import (
-    Batch,
-    Experiment,
-    Optimizer,
-    Params,
-    ReferenceTask,
-    Setting,
-    Settings,
-    TrainingFacts,
-    pair_of,
-    same_quantity,
-)
+from odesim.lab.training.task import Batch, Experiment, Link, Optimizer, Params, ReferenceTask, Setting, Settings, TrainingFacts, pair_of
 
 WIDTH2 = 30.0  # of the hill: exp(-distance^2 / 30)
 
@@ -157,7 +146,7 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
 # gradient flow keeps and discrete descent does not. So they are not linear in what is trained, and have no discrete map.
 
 JOMA_EXAMPLE: Mapping[str, Any] = {"attention": "exp", "signal": "fixed", "temperature": 1}
-ONE_NODE = replace(same_quantity("v", "V"), make=lambda seen, facts: seen["V"][..., 0])
+ONE_NODE = Link("v", ("V",), lambda seen, facts: seen["V"][..., 0])
 JOMA_SETTINGS: Mapping[str, tuple[Any, ...]] = {"attention": ("exp",), "phi": ("identity",), "signal": ("fixed",), "cosine": (0,)}
 JOINT_STATES = ("V", "Xi", "Z=z")
 

@@ -109,12 +109,7 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
         "optimisers.sign": {**row, "eps": max(float(np.abs(H).max()) * lr, 1e-300)},
         "optimisers.muon": {"A": b, "lr": lr, "beta": mu},
     }
-    return Experiment(
-        model=Quadratic({"W": constant(W)}, H, b),
-        stream=lambda i: {},
-        steps=200,
-        theory=of_each,
-    )
+    return Experiment(model=Quadratic({"W": constant(W)}, H, b), stream=lambda i: {}, steps=200, theory=of_each)
 
 
 def not_a_row(facts: TrainingFacts) -> list[str]:

@@ -18,17 +18,7 @@ from odesim.base.arrays import Array, array_namespace, on_same_device
 from odesim.base.errors import ParamError
 from odesim.lab.networks.measures import norm
 from odesim.lab.training.randomness import AT_ONCE, InBlocks
-from odesim.lab.training.task import (
-    Batch,
-    Experiment,
-    Observable,
-    Pair,
-    Params,
-    ReferenceTask,
-    Setting,
-    Settings,
-    pair_of,
-)
+from odesim.lab.training.task import Batch, Experiment, Observable, Pair, Params, ReferenceTask, Setting, Settings, pair_of
 
 
 @dataclass(frozen=True, eq=False)

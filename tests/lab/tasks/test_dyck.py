@@ -18,7 +18,6 @@ from odesim.lab.tasks.dyck import (
     last_unmatched,
     of_closing,
     rights,
-    vocabulary,
 )
 from odesim.lab.training.randomness import Drawn
 
@@ -48,7 +47,7 @@ def test_tokens_and_targets() -> None:
     stream = Drawn((0, 3), partial(draw_sequences, k=K, D=D, length=12), batch=5)
     batch = stream(2)
     tokens, targets = batch["tokens"], batch["targets"]
-    assert tokens.shape == targets.shape == (2, 5, 12) and np.all(tokens[..., 0] == 0) and tokens.max() < vocabulary(K, D)
+    assert tokens.shape == targets.shape == (2, 5, 12) and np.all(tokens[..., 0] == 0) and tokens.max() <= 2 * K * D
     following = tokens[..., 1:] - 1
     np.testing.assert_array_equal(following % K + K * (following >= K * D), targets[..., :-1])
     types, depths = draw_brackets(np.random.default_rng(1), 3, K, D, 12)
@@ -106,7 +105,7 @@ def test_the_best_of_a_window_by_loops(width: int) -> None:
 def test_brackets_that_cancel_have_no_imbalance() -> None:
     """Any weights of depths alone, and opposite values of matched brackets (of mean 0, as a norm leaves them): 0; alike values: 2."""
     rng = np.random.default_rng(4)
-    V, n = vocabulary(K, D), K * D
+    V, n = 1 + 2 * K * D, K * D
     of_pair, value = rng.standard_normal((2, 1, V, n)), rng.standard_normal((2, 1, n, 6))
     value -= value.mean(axis=-1, keepdims=True)
     logits = np.concatenate([np.zeros((2, 1, V, 1)), of_pair, of_pair], axis=-1)
@@ -119,7 +118,7 @@ def test_brackets_that_cancel_have_no_imbalance() -> None:
 def test_brackets_of_independent_directions(width: int, alike: bool) -> None:
     """400 draws of values, each query alike: mean and deviation within 4 standard errors; values of different lengths have more."""
     rng = np.random.default_rng(5)
-    V, n = vocabulary(K, D), K * D
+    V, n = 1 + 2 * K * D, K * D
     value = rng.standard_normal((400, 1, V, width))
     value -= value.mean(axis=-1, keepdims=True)
     value /= np.linalg.norm(value, axis=-1, keepdims=True)
