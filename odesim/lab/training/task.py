@@ -333,6 +333,11 @@ class ReferenceTask:
         """{what takes memory: number of numbers} of a training."""
         return self.memory_of(values, seeds, model or self.models[0])
 
+    def rate_of(self, group: str, values: Settings) -> float:
+        """The learning rate of a group of parameters by the settings."""
+        names = [setting.name for setting in self.settings if setting.rate_of == group]
+        return next(float(values[name]) for name in (*names, f"eta_{group}", "lr") if name in values)
+
     def make(self, values: Settings, *, seeds: Sequence[int], model: str | None = None, dtype: str = "float64") -> Experiment:
         """The experiment. Raises ParamError for another model or dtype, and for settings that do not fit together."""
         if model not in (None, *self.models):
@@ -340,12 +345,8 @@ class ReferenceTask:
         made = self.experiment_of(values, tuple(seeds), model or self.models[0], check_dtype(dtype))
         config, optimizer = made.config or as_config(values), made.optimizer
         if not optimizer.name:
-            names = {s.rate_of: s.name for s in self.settings if s.rate_of}
-            groups = {g: (names.get(g, ""), f"eta_{g}", "lr") for g in sorted(set(made.model.groups.values()))}
-            optimizer = Optimizer.of(
-                values,
-                made.rates or {g: next(float(values[name]) for name in usual if name in values) for g, usual in groups.items()},
-            )
+            rates = made.rates or {group: self.rate_of(group, values) for group in sorted(set(made.model.groups.values()))}
+            optimizer = Optimizer.of(values, rates)
         facts = TrainingFacts(self.name, config, made.exact, asdict(optimizer), made.model.name)
         theory = {s: params for s, params in made.theory.items() if not misfits(pair_in(self.described_by, s), facts)}
         return replace(made, optimizer=optimizer, task=self.name, seeds=tuple(seeds), config=config, theory=theory)
