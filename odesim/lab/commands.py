@@ -18,8 +18,8 @@ from odesim.cli.options import PATH, ModelKind, completed
 from odesim.cli.outcome import DONE, STOPPED, say
 from odesim.cli.run import check_picture_place, draw
 from odesim.cli.tables import Counter, echo
+from odesim.lab import tasks
 from odesim.lab.options import TaskName, claims_names, options, read_rates, read_seeds, read_settings
-from odesim.lab.tasks import TASKS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,7 +34,9 @@ AGAIN = "the same command with --resume continues it"
 
 
 @click.command(
-    "train", short_help="Train a small transformer on a task.", epilog=f"Tasks: {', '.join(TASKS)}. `odesim list --tasks` describes them."
+    "train",
+    short_help="Train a small transformer on a task.",
+    epilog=f"Tasks: {', '.join(tasks.TASKS)}; `odesim list --tasks`.",
 )
 @click.argument("task", metavar="TASK|FILE.py", type=TaskName())
 @options(
@@ -118,9 +120,7 @@ def report(trajectory: "Trajectory", out: Path | None, plot: Path | None, as_jso
 
 def task_docs() -> list[tuple[str, str]]:
     """(name, description) of every task."""
-    from odesim.lab.tasks import load_task
-
-    return [(name, load_task(name).doc) for name in TASKS]
+    return [(name, tasks.load_task(name).doc) for name in tasks.TASKS]
 
 
 def optimizer_line(spec: Mapping[str, Any]) -> str:
@@ -235,7 +235,7 @@ def compare_command(
     data = options.pop("data")
     options |= read_map(map) | read_data(settings, data, options)
     if first is not None and second is not None and task is None and first in list_models() and not os.path.exists(first):
-        name = second if str(second) in TASKS else "NAME"
+        name = second if str(second) in tasks.TASKS else "NAME"
         raise ParamError(f"{first} is a model: compare it with a task (--task {name}); two stored runs are compared with each other")
     loaded = find_task(task) if task else None
     chosen = read_seeds(seeds) if seeds is not None else None

@@ -247,9 +247,7 @@ def test_settings_of_the_tasks(task, odesim):
 
 
 def test_help_names_the_tasks(odesim):
-    """Every task is on the page of help."""
-    from odesim.lab.tasks import TASKS
-
+    """Every task of this package is on the page of help."""
     assert all(name in odesim("train", "--help").stdout for name in TASKS)
 
 
