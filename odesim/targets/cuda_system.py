@@ -19,14 +19,14 @@ from odesim.ir.sizes import extents
 from odesim.symbolic.system import System
 from odesim.targets.compiled import CompiledRHS
 from odesim.targets.cuda_nests import ArrayType, TeamText
-from odesim.targets.cuda_team import LEADER, PRODUCT, SUM, SUM_ORDER, TEAM, TENSOR, WORKERS
+from odesim.targets.cuda_team import LEADER, PRODUCT, SUM, TEAM, TENSOR, WORKERS
 from odesim.targets.cuda_text import Driver, ModuleScope, Translation, cuda_source
 from odesim.targets.cuda_words import INT, REAL, SINGLE, named
 from odesim.targets.expressions import whole
 from odesim.targets.loop_plan import make_loop_plan
 from odesim.targets.nest import BLOCK
 from odesim.targets.numba_module import ModuleText, TableEntry, runtime_functions, scalar_parameters, table_entries
-from odesim.targets.numba_text import LATE, ROWS, Kernel, RightSide
+from odesim.targets.numba_text import LATE, ROWS, Kernel, RightSide, margin
 from odesim.targets.nvrtc import compile_cubin, options_for
 
 STAGE_HEAD = (
@@ -34,7 +34,6 @@ STAGE_HEAD = (
     "long long ns_, long long s_, long long z0_"
 )
 VALUES_HEAD = "odesim_team& team, long long table_, double t, long long y0_, long long g0_"
-FIRST_SUM = 7  # the numbers of the orders below it are those of LEADER
 VALUES = {"find_events": "events_all", "find_laws": "laws_all"}
 
 
@@ -51,22 +50,24 @@ def wide_text(
         kernels.append(Kernel("find_laws", system, laws, dtype))
     numbers, slots = scalar_parameters(system), table_entries(system, kernels, ("part_", "state_"), blocks=False)
     scope = ModuleScope({}, runtime_functions())
-    translation = Translation(by_hand=_orders())
+    translation = Translation(by_hand=_by_hand(ORDERS))
     entry = REAL if dtype == "float64" else SINGLE
     teams = [_team_function(translation, scope, k, slots, numbers, entry, late) for k in kernels]
     there = {k.name for k in kernels}
     teams += [f"__device__ void {word}({VALUES_HEAD}) {{}}" for name, word in VALUES.items() if name not in there]
-    lead = Translation(by_hand=_orders(driver))
+    orders = [*ORDERS, *(_sum_order(name, *of) for name, of in driver.sums.items())]
+    lead, terms = Translation(by_hand=_by_hand(orders)), Translation()
     run = lead.function(driver.scope, "run", (INT,))
-    sums = [_Sum(k, name, *driver.sums[name]) for k, name in enumerate(driver.sums)]
-    terms = Translation()
-    places = {"CALLS": "\n        ".join(s.call(entry) for s in sums)}  # first: it holds names of places
+    sums = []
+    for name, (rows, values) in driver.sums.items():
+        term = terms.function(driver.scope, f"{name}_of", (REAL,) * (1 + len(rows) + len(values)))
+        sums.append(_sum_of_team(name, rows, values, term.name))
+    places = {"CALLS": "\n        ".join(order.worker(k) for k, order in enumerate(orders, 1))}  # first: it holds names of places
     places |= {**{name: str(place) for name, place in driver.places.items()}, "R": entry, "RUN": run.name}
     source = cuda_source(
         f"{system.name}, {dtype}{', strict' if strict else ''}: generated",
-        TEAM, *([] if strict else [TENSOR]), PRODUCT, translation.text(),
-        *_sums_of_team(sums, terms, driver), *teams, _filled(LEADER, places), *(_filled(s.order(), places) for s in sums), lead.text(),
-        _filled(WORKERS, places),
+        TEAM, *([] if strict else [TENSOR]), PRODUCT, translation.text(), terms.text(), *sums, *teams, LEADER,
+        *(_filled(order.leader(k), places) for k, order in enumerate(orders, 1)), lead.text(), _filled(WORKERS, places),
     )  # fmt: skip
     return ModuleText(source, slots, numbers, max(k.nests.scratch_blocks for k in kernels), 0, False)
 
@@ -82,57 +83,70 @@ def part_size(programs: list[Program], sizes: dict[str, int], slots: int) -> int
     return most * slots
 
 
-def _sums_of_team(sums: list["_Sum"], terms: Translation, driver: Driver) -> list[str]:
-    """The sums over components for a team of threads: the terms of the integrator's text, and their functions."""
-    functions = [s.for_team(terms.function(driver.scope, f"{s.name}_of", (REAL,) * (1 + len(s.rows) + len(s.numbers))).name) for s in sums]
-    return [terms.text(), *functions]
-
-
 @dataclass(frozen=True)
-class _Sum:
-    """A sum over components as an order of the leader: its number among them, its name, the rows and the numbers of its terms."""
+class Order:
+    """What the leader does not do itself: the function `name` with which it asks the team, and what each thread then calls.
 
-    k: int
+    by: what the integrator's text calls, as a Translation has it. arguments: (name, type); the first is a table, of the run or of a
+    right-hand side. In call {k} is the argument of number k, {every} all of them, and a the first as a table.
+    """
+
+    by: str
     name: str
-    rows: Sequence[str]
-    numbers: Sequence[str]
+    arguments: Sequence[tuple[str, str]]
+    call: str
+    result: str = ""
 
-    def for_team(self, term: str) -> str:
-        """The function with which a team adds up; term: the function of a term."""
-        words = {
-            "NAME": self.name, "TERM": term, "COUNT": str(max(len(self.rows), 1)),
-            "ROWS": ", ".join(f"const R* {x}_row" for x in self.rows), "NUMBERS": "".join(f"double {named(x)}, " for x in self.numbers),
-            "LOAD": " ".join(f"entry_[{q}][u] = (double){x}_row[low + l + 32 * u];" for q, x in enumerate(self.rows)),
-            "ENTRIES": ", ".join([*(f"entry_[{q}][u]" for q in range(len(self.rows))), *map(named, self.numbers)]),
-        }  # fmt: skip
-        return _filled(SUM, words)
+    def leader(self, number: int) -> str:
+        """The leader's side of the order with this number."""
+        in_mail = {REAL: "__double_as_longlong({})", TABLE: "(long long){}"}
+        head = ", ".join(f"{kind} {named(x)}" for x, kind in self.arguments)
+        mail = " ".join(f"m[{q}] = {in_mail.get(kind, '{}').format(named(x))};" for q, (x, kind) in enumerate(self.arguments))
+        lines = ["long long* m = odesim_mail + 4;", mail, f"odesim_order({number});", *([f"return {self.result};"] if self.result else [])]
+        return "\n".join([f"__device__ {REAL if self.result else 'void'} odesim_{self.name}({head}) {{", *margin(lines), "}"])
 
-    def order(self) -> str:
-        """The leader's side."""
-        mail = [f"m[{3 + q}] = {x}_row;" for q, x in enumerate(self.rows)]
-        mail += [f"m[{3 + len(self.rows) + q}] = __double_as_longlong({named(x)});" for q, x in enumerate(self.numbers)]
-        arguments = [*(f"long long {x}_row" for x in self.rows), *(f"double {named(x)}" for x in self.numbers)]
-        words = {"NAME": self.name, "ARGUMENTS": ", ".join(arguments), "MAIL": " ".join(mail), "NUMBER": str(FIRST_SUM + self.k)}
-        return _filled(SUM_ORDER, words)
-
-    def call(self, entry: str) -> str:
-        """The workers' side."""
-        mail = [f"(const {entry}*)m[{3 + q}]" for q in range(len(self.rows))]
-        mail += [f"__longlong_as_double(m[{3 + len(self.rows) + q}])" for q in range(len(self.numbers))]
-        first = f"(const {entry}*)m[1], (const {entry}*)a[@K@], (const long long*)a[@ORDER@], (const double*)a[@COEF@], m[2], a[@N@]"
-        return f"if (what == {FIRST_SUM + self.k}) odesim_{self.name}_all(team, {first}, {', '.join(mail)}, (double*)a[@SUMS@]);"
+    def worker(self, number: int) -> str:
+        """The side of a thread of the team."""
+        mail = [f"__longlong_as_double(m[{q}])" if kind == REAL else f"m[{q}]" for q, (_, kind) in enumerate(self.arguments)]
+        return f"if (what == {number}) {self.call.format(*mail, every=', '.join(mail))};"
 
 
-def _orders(driver: Driver | None = None) -> dict[str, tuple[Any, str]]:
-    """What the leader does not do itself, as a Translation has it; without a driver, for the team."""
-    return {
-        **({name: (REAL, f"odesim_{name}") for name in driver.sums} if driver else {}),
-        "fill": (None, "odesim_fill"),
-        "call STAGE": (None, "odesim_stage"),
-        "call EVENTS_AT": (None, "odesim_events"),
-        "call LAWS_AT": (None, "odesim_laws"),
-        "judge": (None, "odesim_judge"),
-    }
+TABLE = f"{INT}*"
+AT_TIME = (("table", INT), ("t", REAL), ("y", INT))
+STAGES = "(const @R@*){1}, (const @R@*)a[@K@], (const long long*)a[@ORDER@], (const double*)a[@COEF@], {2}, a[@N@]"
+LAWS = ", ".join(f"({kind}*)a[@LAW_{x}@]" for x, kind in {"NOW": "const @R@", "BEST": REAL, "WORST": REAL, "TIME": REAL}.items())
+LAWS = f"a[@LAW_SIZE@], (const long long*)a[@LAW_SENSE@], {LAWS}"
+ORDERS = (
+    Order("call STAGE", "stage", (*AT_TIME, *((x, INT) for x in ("k", "rows", "coef", "ns", "s", "z"))), "stage_all(team, {every})"),
+    Order("call EVENTS_AT", "events", (*AT_TIME, ("g", INT)), "events_all(team, {every})"),
+    Order("call LAWS_AT", "laws", (*AT_TIME, ("g", INT)), "laws_all(team, {every})"),
+    Order("fill", "fill", (("at", TABLE), ("y", INT), ("ns", INT), ("target", INT)), f"odesim_fill_all(team, {STAGES}, (@R@*){{3}})"),
+    Order("judge", "judge", (("at", TABLE), ("t", REAL), ("first", INT)), f"odesim_judge_all(team, {LAWS}, {{1}}, {{2}})"),
+)  # fmt: skip
+
+
+def _sum_order(name: str, rows: Sequence[str], numbers: Sequence[str]) -> Order:
+    """The order of a sum over components, of which these are the rows and the numbers of a term."""
+    arguments = (("at", TABLE), ("y", INT), ("ns", INT), *((f"{x}_row", INT) for x in rows), *((x, REAL) for x in numbers))
+    terms = [*(f"(const @R@*){{{3 + q}}}" for q in range(len(rows))), *(f"{{{3 + len(rows) + q}}}" for q in range(len(numbers)))]
+    call = f"odesim_{name}_all(team, {STAGES}, {', '.join(terms)}, (double*)a[@SUMS@])"
+    return Order(name, name, arguments, call, "((volatile double*)at[@SUMS@])[32]")
+
+
+def _sum_of_team(name: str, rows: Sequence[str], numbers: Sequence[str], term: str) -> str:
+    """The function with which a team adds up; term: the function of a term."""
+    words = {
+        "NAME": name, "TERM": term, "COUNT": str(max(len(rows), 1)),
+        "ROWS": ", ".join(f"const R* {x}_row" for x in rows), "NUMBERS": "".join(f"double {named(x)}, " for x in numbers),
+        "LOAD": " ".join(f"entry_[{q}][u] = (double){x}_row[low + l + 32 * u];" for q, x in enumerate(rows)),
+        "ENTRIES": ", ".join([*(f"entry_[{q}][u]" for q in range(len(rows))), *map(named, numbers)]),
+    }  # fmt: skip
+    return _filled(SUM, words)
+
+
+def _by_hand(orders: Iterable[Order]) -> dict[str, tuple[Any, str]]:
+    """What is an order, as a Translation has it."""
+    return {order.by: (REAL if order.result else None, f"odesim_{order.name}") for order in orders}
 
 
 def _filled(text: str, words: dict[str, str]) -> str:

@@ -391,15 +391,6 @@ template <class R> __device__ void odesim_@NAME@_all(odesim_team& team, const R*
 }
 """.strip("\n")
 
-SUM_ORDER = r"""
-__device__ double odesim_@NAME@(long long* at, long long y, long long ns, @ARGUMENTS@) {
-    long long* m = odesim_mail + 4;
-    m[0] = (long long)at; m[1] = y; m[2] = ns; @MAIL@
-    odesim_order(@NUMBER@);
-    return ((volatile double*)at[@SUMS@])[32];
-}
-""".strip("\n")
-
 LEADER = r"""
 static __device__ long long* odesim_mail;
 static __device__ long long odesim_workers;
@@ -413,32 +404,6 @@ __device__ __noinline__ void odesim_order(long long what) {
     *(volatile long long*)odesim_mail = number;
     while (odesim_read(odesim_mail + 1) < odesim_workers) ODESIM_PAUSE();
     __threadfence();
-}
-__device__ void odesim_stage(long long table, double t, long long y, long long k, long long rows, long long coef, long long ns, long long s,
-                             long long z) {
-    long long* m = odesim_mail + 4;
-    m[0] = table; m[1] = __double_as_longlong(t); m[2] = y; m[3] = k; m[4] = rows; m[5] = coef; m[6] = ns; m[7] = s; m[8] = z;
-    odesim_order(1);
-}
-__device__ void odesim_events(long long table, double t, long long y, long long g) {
-    long long* m = odesim_mail + 4;
-    m[0] = table; m[1] = __double_as_longlong(t); m[2] = y; m[3] = g;
-    odesim_order(2);
-}
-__device__ void odesim_laws(long long table, double t, long long y, long long g) {
-    long long* m = odesim_mail + 4;
-    m[0] = table; m[1] = __double_as_longlong(t); m[2] = y; m[3] = g;
-    odesim_order(5);
-}
-__device__ void odesim_judge(long long* at, double t, long long first) {
-    long long* m = odesim_mail + 4;
-    m[0] = (long long)at; m[1] = __double_as_longlong(t); m[2] = first;
-    odesim_order(6);
-}
-__device__ void odesim_fill(long long* at, long long y, long long ns, long long target) {
-    long long* m = odesim_mail + 4;
-    m[0] = (long long)at; m[1] = y; m[2] = ns; m[3] = target;
-    odesim_order(4);
 }
 """.strip("\n")
 
@@ -469,16 +434,7 @@ extern "C" __global__ void __launch_bounds__(256, 2) integrate(long long at, lon
         for (int k = 0; k < 9; ++k) m[k] = odesim_read(mail + 4 + k);
         const long long what = odesim_read(mail + 3);
         long long* a = (long long*)m[0];
-        if (what == 1) stage_all(team, m[0], __longlong_as_double(m[1]), m[2], m[3], m[4], m[5], m[6], m[7], m[8]);
-        if (what == 2) events_all(team, m[0], __longlong_as_double(m[1]), m[2], m[3]);
         @CALLS@
-        if (what == 4)
-            odesim_fill_all(team, (const @R@*)m[1], (const @R@*)a[@K@], (const long long*)a[@ORDER@], (const double*)a[@COEF@], m[2],
-                            a[@N@], (@R@*)m[3]);
-        if (what == 5) laws_all(team, m[0], __longlong_as_double(m[1]), m[2], m[3]);
-        if (what == 6)
-            odesim_judge_all(team, a[@LAW_SIZE@], (const long long*)a[@LAW_SENSE@], (const @R@*)a[@LAW_NOW@], (double*)a[@LAW_BEST@],
-                             (double*)a[@LAW_WORST@], (double*)a[@LAW_TIME@], __longlong_as_double(m[1]), m[2]);
         __syncthreads();
         if (threadIdx.x == 0) {
             __threadfence();
