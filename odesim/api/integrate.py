@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from odesim.api.request import read_request, sizes_text, warn_below_between, warn_below_tolerance
-from odesim.base.arrays import Array, extreme, on_host, on_same_device
+from odesim.base.arrays import Array, on_host, on_same_device
 from odesim.base.device import device_context, device_errors
 from odesim.base.memo import IdentityKey, Memo
 from odesim.base.options import versions
@@ -21,13 +21,12 @@ from odesim.base.signals import time_limit
 from odesim.inputs.arguments import check_arguments
 from odesim.inputs.bind import Numbers
 from odesim.inputs.times import Save
+from odesim.run.after_run import checked_run
 from odesim.run.clocked import make_clock
 from odesim.run.integrate import integrate_problem
 from odesim.run.noise import noisy_run, times_of
-from odesim.run.overflow import run_without_overflow
 from odesim.run.problem import guarded_system, named_slopes, parts_of, right_side, switched_problem, with_slack
 from odesim.run.solution import Solution
-from odesim.run.unreachable import run_where_solutions_are
 from odesim.stepper.codes import Status
 from odesim.symbolic.system import System
 from odesim.targets.observe import Observer
@@ -211,9 +210,7 @@ def integrate(
         with on_device(), limit() as late:
             raw = integrate_problem(problem, method=options.method, save=times, progress=progress, **of_solver)
     late_words = f"max_seconds = {max_seconds:g}: " if raw.status is Status.INTERRUPTED and late is not None and late() else ""
-    if extreme((raw.y, raw.y_last, *numbers.params.values()), dtype):
-        raw = run_without_overflow(system, numbers, raw, layout, dtype)
-    raw = run_where_solutions_are(system, numbers, problem.y0, raw, layout, dtype, options)
+    raw = checked_run(system, numbers, problem.y0, raw, layout, dtype, options)
     with on_device():
         y, y_end = layout.split(raw.y), layout.split(on_same_device(raw.y, {"y": raw.y_last})["y"])
     added = [event.name for event in request.loaded.events[len(request.plain.events) :] if not len(raw.events[event.name])]

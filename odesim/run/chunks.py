@@ -17,9 +17,8 @@ from odesim.ensembles.ledger import Ledger, Progress, Tally, count_members, firs
 from odesim.ensembles.members import Members
 from odesim.ensembles.request import METHOD_NAMES, Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
+from odesim.run.after_run import check_members
 from odesim.run.observables import observe
-from odesim.run.overflow import end_overflows
-from odesim.run.unreachable import end_where_no_solutions_are
 from odesim.stepper.codes import UNDONE, Status
 from odesim.stepper.problem import usable
 from odesim.transforms.events import Guard
@@ -174,8 +173,7 @@ def integrated(engine: Engine, params: Any, initial: Any, count: int, stop: Arra
     """The results of the engine with the observables requested; a member that was interrupted is not done."""
     chunk = engine.integrate(params, initial, count, stop, pool, into)
     tell_left(engine.request, chunk)
-    end_overflows(engine.request, engine.numbers, chunk, params, initial)
-    end_where_no_solutions_are(engine.request, engine.numbers, chunk, params, initial)
+    check_members(engine.request, engine.numbers, chunk, params, initial)
     observe(engine.request, engine.numbers, chunk, params)
     chunk.status[chunk.status == Status.INTERRUPTED.number] = UNDONE
     if engine.request.options.method in METHOD_NAMES:  # of auto each member has its own
