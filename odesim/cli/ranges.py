@@ -1,6 +1,7 @@
 """Models over ranges of numbers: `odesim sensitivity` and `screening`."""
 
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -26,14 +27,28 @@ COMMON = "params sizes initial file span steps method rtol seed events threads"
 VARY: dict[str, Any] = {"metavar": "NAME=RANGE", "help": "Vary a parameter or initial value over this range.", "required": True}
 
 
-@click.command("sensitivity", short_help="Find which numbers a result depends on: Sobol indices.")
-@click.argument("model", metavar="MODEL|FILE.py", type=ModelKind())
-@options("vary", ENSEMBLE, vary=VARY)
-@OF
-@click.option("--samples", metavar="N", type=Count(2), default=1024, help="Points, a power of 2; N (numbers + 2) runs; default 1024.")
-@options(COMMON, ENSEMBLE)
-@RESULT
-def sensitivity_command(model: str, of: str, samples: int, **words: Any) -> int:
+def over_ranges(name: str, short_help: str, count: str, default: int, help: str) -> Callable[[Callable[[], None]], click.Command]:
+    """A command of the function `name` of odesim.dynamics.global_sensitivity, explained by what is decorated; count: its number of runs."""
+
+    def decorate(text: Callable[[], None]) -> click.Command:
+        def command(model: str, of: str, **words: Any) -> int:
+            number = {count: words.pop(count)}
+            return answer(f"global_sensitivity.{name}", sensitivity_text, words, model, of=names_of(of), **number)[1]
+
+        command.__doc__ = text.__doc__
+        runs = click.option(f"--{count}", metavar="N", type=Count(2), default=default, help=f"{help}; default {default}.")
+        model = click.argument("model", metavar="MODEL|FILE.py", type=ModelKind())
+        for option in (RESULT, options(COMMON, ENSEMBLE), runs, OF, options("vary", ENSEMBLE, vary=VARY), model):
+            command = option(command)
+        return click.command(name, short_help=short_help)(command)
+
+    return decorate
+
+
+@over_ranges(
+    "sensitivity", "Find which numbers a result depends on: Sobol indices.", "samples", 1024, "Points, a power of 2; N (numbers + 2) runs"
+)
+def sensitivity_command() -> None:
     """Split the variance of a result of MODEL by the numbers that cause it.
 
     RANGE is uniform(a,b), loguniform(a,b) or normal(m,s); each entry of an
@@ -41,17 +56,10 @@ def sensitivity_command(model: str, of: str, samples: int, **words: Any) -> int:
     `total` what would be left if all others were fixed.
     Derivatives at one place: `odesim integrate --sensitivity`.
     """
-    return answer("global_sensitivity.sensitivity", sensitivity_text, words, model, of=names_of(of), samples=samples)[1]
 
 
-@click.command("screening", short_help="Find which of many numbers matter at all, by few runs.")
-@click.argument("model", metavar="MODEL|FILE.py", type=ModelKind())
-@options("vary", ENSEMBLE, vary=VARY)
-@OF
-@click.option("--paths", metavar="R", type=Count(2), default=20, help="Paths of R (numbers + 1) runs; default 20.")
-@options(COMMON, ENSEMBLE)
-@RESULT
-def screening_command(model: str, of: str, paths: int, **words: Any) -> int:
+@over_ranges("screening", "Find which of many numbers matter at all, by few runs.", "paths", 20, "Paths of N (numbers + 1) runs")
+def screening_command() -> None:
     """Change the numbers of MODEL one after the other, as Morris does, and compare what each changes.
 
     RANGE is that of `odesim sensitivity`. `effect` is what moving a number over
@@ -59,7 +67,6 @@ def screening_command(model: str, of: str, paths: int, **words: Any) -> int:
     paths; `size` is that without signs; `spread`, its standard deviation, is
     0 where it is the same everywhere.
     """
-    return answer("global_sensitivity.screening", sensitivity_text, words, model, of=names_of(of), paths=paths)[1]
 
 
 def names_of(text: str) -> list[str]:
