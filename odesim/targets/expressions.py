@@ -32,6 +32,16 @@ WORDS = {
 RELATIONS: dict[str, type[ast.cmpop]] = {
     "<": ast.Lt, "<=": ast.LtE, ">": ast.Gt, ">=": ast.GtE, "==": ast.Eq, "!=": ast.NotEq, "Equality": ast.Eq, "Unequality": ast.NotEq,
 }  # fmt: skip
+REWRITTEN: dict[str, Callable[..., Any]] = {
+    "Mod": lambda u, q: u - q * sp.floor(u / q, evaluate=False),
+    "frac": lambda u: u - sp.floor(u, evaluate=False),
+    # sympy writes |exp(x)| as exp(re(x)): elements of arrays may be complex to it, and all our symbols are real
+    "re": lambda x: x,
+    "im": lambda x: sp.Float(0),
+}
+"""{sympy class: the expression that stands for it}."""
+ON_AXIS = {"Wrapped": "wrap", "Clipped": "clip", "Inside": "on_axis"}
+"""{sympy class of a place on an axis: what is asked of it}."""
 
 
 def name(text: str) -> ast.Name:
@@ -179,7 +189,12 @@ class Printer:
     def tree(self, e: Any) -> Tree:
         """e as a tree. Raises CodegenError where no backend can compute e."""
         e = sp.sympify(e)
-        simple: Callable[[Any], Tree] | None = getattr(self, f"_{type(e).__name__}", None)
+        kind = type(e).__name__
+        if kind in REWRITTEN:
+            return self.tree(REWRITTEN[kind](*e.args))
+        if kind in ON_AXIS:
+            return self.on_axis(ON_AXIS[kind], *self._place(e))
+        simple: Callable[[Any], Tree] | None = getattr(self, f"_{kind}", None)
         if simple is not None:
             return simple(e)
         if e.is_Integer or e.is_Rational or e.is_Float or e.is_NumberSymbol:
@@ -187,11 +202,11 @@ class Printer:
         if isinstance(e, Symbol):
             return self.whole(name(e.name)) if e.name in self.integers else name(e.name)
         if isinstance(e, sp.core.relational.Relational):
-            sign = type(e).__name__ if type(e).__name__ in RELATIONS else e.rel_op
+            sign = kind if kind in RELATIONS else e.rel_op
             return compared(self.tree(e.lhs), sign, self.tree(e.rhs))
-        function = FUNCTIONS.get(type(e).__name__)
+        function = FUNCTIONS.get(kind)
         if function is None:
-            raise CodegenError(f"{type(e).__name__} in {e} has no generated code; known are {', '.join(sorted(FUNCTIONS))} and powers")
+            raise CodegenError(f"{kind} in {e} has no generated code; known are {', '.join(sorted(FUNCTIONS))} and powers")
         return self.call(function, *map(self.tree, e.args))
 
     def number(self, x: float) -> Tree:
@@ -292,22 +307,25 @@ class Printer:
         return self._steps(self.tree(e.args[0]), number(1.0), number(0.0), self.tree(e.args[1]))
 
     def _Weighted(self, e: Any) -> Tree:
-        weight, x = map(self.tree, e.args)
         # a product, not a choice, so that its slope by the weight is exp(x) at 0 too; exp(88) is finite in float32
         # the weight of a masked entry is 0 and its x may overflow; 0*inf would be NaN
-        fits = self.either([compared(weight, "!=", number(0.0)), compared(x, "<=", number(88.0))])
-        return ast.BinOp(weight, ast.Mult(), self.call("exp", self.choice(fits, x, number(88.0))))
+        weight, x = self._unless_0(e, "<=", 88.0, 88.0)
+        return ast.BinOp(weight, ast.Mult(), self.call("exp", x))
 
     def _XLogY(self, e: Any) -> Tree:
-        x, y = map(self.tree, e.args)
         # 0 log 0 is 0 here, as its limit is; scipy's xlogy says the same
-        fits = self.either([compared(x, "!=", number(0.0)), compared(y, ">", number(0.0))])
-        return ast.BinOp(x, ast.Mult(), self.call("log", self.choice(fits, y, number(1.0))))
+        x, y = self._unless_0(e, ">", 0.0, 1.0)
+        return ast.BinOp(x, ast.Mult(), self.call("log", y))
 
     def _Share(self, e: Any) -> Tree:
+        x, y = self._unless_0(e, "!=", 0.0, 1.0)
+        return ast.BinOp(x, ast.Div(), y)
+
+    def _unless_0(self, e: Any, sign: str, limit: float, other: float) -> tuple[Tree, Tree]:
+        """The arguments of e; in the place of the second another number where the first is 0 and the second is not `sign` the limit."""
         x, y = map(self.tree, e.args)
-        fits = self.either([compared(x, "!=", number(0.0)), compared(y, "!=", number(0.0))])
-        return ast.BinOp(x, ast.Div(), self.choice(fits, y, number(1.0)))
+        fits = self.either([compared(x, "!=", number(0.0)), compared(y, sign, number(limit))])
+        return x, self.choice(fits, y, number(other))
 
     def _Counted(self, e: Any) -> Tree:
         weight, x = map(self.tree, e.args)
@@ -316,27 +334,12 @@ class Printer:
     def _ceiling(self, e: Any) -> Tree:
         return negated(self.call("floor", self.tree(-e.args[0])))
 
-    def _Mod(self, e: Any) -> Tree:
-        u, q = e.args
-        return self.tree(u - q * sp.floor(u / q, evaluate=False))
-
     def _LambertW(self, e: Any) -> Tree:
         x, *branch = e.args
         return self.call("lambertw_lower" if branch == [-1] else "lambertw", self.tree(x))
 
-    def _frac(self, e: Any) -> Tree:
-        return self.tree(e.args[0] - sp.floor(e.args[0], evaluate=False))
-
     def _real(self, e: Any) -> Tree:
         return self.whole(self.element(e.args[0]))
-
-    # sympy keeps re() around what it cannot prove real; all our symbols are
-    def _re(self, e: Any) -> Tree:
-        """The real part of a real number: sympy writes |exp(x)| as exp(re(x)), as elements of arrays may be complex to it."""
-        return self.tree(e.args[0])
-
-    def _im(self, e: Any) -> Tree:
-        return self.number(0.0)
 
     def _NaN(self, e: Any) -> Tree:
         return self.constant("nan")
@@ -344,17 +347,8 @@ class Printer:
     def _Indexed(self, e: Indexed) -> Tree:
         return self.element(e)
 
-    def _Wrapped(self, e: Any) -> Tree:
-        return self.on_axis("wrap", *self._place(e))
-
     def _Padded(self, e: Any) -> Tree:
         return self._place(e)[0]  # inside another neighbour, which sees to the ends
-
-    def _Clipped(self, e: Any) -> Tree:
-        return self.on_axis("clip", *self._place(e))
-
-    def _Inside(self, e: Any) -> Tree:
-        return self.on_axis("on_axis", *self._place(e))
 
     def _UpTo(self, e: Any) -> Tree:
         a, b, c = e.args
