@@ -15,8 +15,8 @@ from sympy import Expr, Indexed, IndexedBase, Symbol
 
 from odesim.base.arrays import Array
 from odesim.base.errors import ModelError, ParamError, failure_text
-from odesim.inputs.bind import Numbers, as_array, bind, check_domain, check_name, check_numbers, check_rule
-from odesim.inputs.schema import Extent, Formula, Place, Rule, Schema, make_extent, make_schema
+from odesim.inputs.bind import Numbers, as_array, bind, check_domain, check_name, check_numbers
+from odesim.inputs.schema import Extent, Formula, Place, Rule, Schema, check_rule, make_extent, make_schema
 from odesim.ir.noise import MEMBER as NOISE_MEMBER
 from odesim.ir.passes import lower_expressions
 from odesim.symbolic.indices import array_at, base_name, index, time

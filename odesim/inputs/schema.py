@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import sympy as sp
 from sympy import Expr, Indexed, Symbol
+from sympy.printing.str import StrPrinter
 
 from odesim.base.arrays import Array
-from odesim.base.errors import SpecError
+from odesim.base.errors import ParamError, SpecError
 from odesim.base.memo import IdentityKey, Memo
 from odesim.ir.passes import lower_expressions
 from odesim.symbolic.assumptions import assumed_intervals
@@ -266,3 +267,94 @@ def _rule(s: System, c: Constraint) -> Rule:
 def _formula(s: System, expr: Expr, indices: tuple[Symbol, ...]) -> Formula:
     function = ArrayFunction(lower_expressions({array_at("_value", indices, s.axes): expr}, s.axes), products=False)
     return Formula(expr, indices, function, tuple(make_extent(s.axes[i]) for i in indices))
+
+
+# Rules, and the sentences about those that are broken.
+
+
+def check_rule(rule: Rule, values: Array, first: int | None = None) -> None:
+    """Raises ParamError where values (N, *shape) of the rule's formula break it, naming the worst entry of the first such row.
+
+    first: the rows are members first, first + 1, ..., and the message names the member.
+    """
+    broken = _does_not_increase(rule, values) if rule.constraint.sense == "increasing" else _is_violated(rule, values)
+    if broken is not None:
+        member, sentence = broken
+        raise ParamError(sentence if first is None else f"{sentence} in member {first + member}")
+
+
+def _is_violated(rule: Rule, values: Array) -> tuple[int, str] | None:
+    """The first row of values that breaks an equation or a bound, and the sentence about it."""
+    x = values - rule.target
+    violation = abs(x) if rule.constraint.sense == "==0" else -x
+    valid = (violation <= rule.constraint.tol).reshape(len(x), -1).all(axis=1)  # NaN breaks a rule too
+    if valid.all():
+        return None
+    member = int(np.argmin(valid))
+    row = np.where(np.isnan(violation[member]), np.inf, violation[member])
+    worst = tuple(map(int, np.unravel_index(int(row.argmax()), row.shape)))
+    return member, _broken_rule_text(rule, worst, float(x[member][worst]) + rule.target)
+
+
+def _does_not_increase(rule: Rule, values: Array) -> tuple[int, str] | None:
+    """The first row of values that does not increase along the axis of points, and the sentence about it."""
+    expr, indices = rule.expr, rule.formula.indices
+    k = expr.indices[-1] if isinstance(expr, Indexed) else indices[-1]
+    axis = 1 + indices.index(k)
+    rises = np.diff(values, axis=axis) > 0
+    if rises.all():
+        return None
+    member, *place = map(int, np.unravel_index(int(np.argmin(rises)), rises.shape))
+    after = [p + (n + 1 == axis) for n, p in enumerate(place)]
+    before, here = (number_text(float(values[(member, *at)])) for at in (place, after))
+    at = ", ".join(f"{i} = {p}" for i, p in zip(indices, after, strict=True))
+    return member, f"{rule.constraint.name}: {_formula_text(expr)} must increase along {k}, and {here} at {at} follows {before}"
+
+
+def _broken_rule_text(rule: Rule, indices: tuple[int, ...], value: float) -> str:
+    """The sentence about a broken rule, for the value of its formula at these indices.
+
+    `rows of P must sum to 1: row 2 sums to 0.93 (tolerance 1e-06)`, `M is at least K: M - K must be at least 0; it is -1`.
+    A name that says no more than the formula is left out: `L must be at least 2; it is 1`.
+    """
+    c, expr = rule.constraint, rule.expr
+    sign = -1 if c.sense == ">=0" and expr.as_coeff_Mul()[0].is_negative else 1  # x**2 at most 1, not -x**2 at least -1
+    need = f"{'be' if c.sense == '==0' else 'be at least' if sign > 0 else 'be at most'} {sign * rule.target + 0.0:g}"
+    tolerance = f" (tolerance {c.tol:g})" if c.tol else ""
+    array = _sum_of_last_axis(expr)
+    if array is not None and c.sense == "==0":
+        rows = len(array.indices) == 2
+        what, which = (f"rows of {array.base}", f"row {indices[0]}") if rows else (str(array.base), "it")
+        return f"{what} must sum to {rule.target:g}: {which} sums to {_unlike(value, rule.target)}{tolerance}"
+    place = "".join(f"{' at' if n == 0 else ','} {i} = {k}" for n, (i, k) in enumerate(zip(rule.formula.indices, indices, strict=True)))
+    requirement = f"{_formula_text(sign * expr)} must {need}"
+    name = "" if requirement.replace(" must be ", " is ") == c.name else f"{c.name}: "
+    return f"{name}{requirement}; it is {_unlike(sign * value + 0.0, sign * rule.target + 0.0)}{place}{tolerance}"
+
+
+def _unlike(value: float, target: float) -> str:
+    """A value in six digits, or in as many as show that it is not the target."""
+    return next(text for digits in (6, 9, 12, 17) if (text := f"{value:.{digits}g}") != f"{target:.{digits}g}" or digits == 17)
+
+
+def _sum_of_last_axis(e: Any) -> Any:
+    """The array element that e sums over its last index: P[n, l] or p[n]. None where e is anything else."""
+    if isinstance(e, sp.Sum) and isinstance(e.function, Indexed) and len(e.limits) == 1 and e.limits[0][1] == 0:
+        inside = e.function.indices
+        if len(inside) <= 2 and inside[-1] == e.limits[0][0] and all(i.is_Symbol for i in inside):
+            return e.function
+    return None
+
+
+def _formula_text(e: Any) -> str:
+    """e as text: sums in words, subtracted terms last."""
+    sums = sorted(e.atoms(sp.Sum), key=str)
+    names = {s: sp.Symbol(f"sum of {s.function} over {', '.join(str(k) for k, *_ in s.limits)}") for s in sums}
+    terms = sp.Add.make_args(e.xreplace(names))
+    ordered = sp.Add(*sorted(terms, key=lambda x: x.could_extract_minus_sign()), evaluate=False) if len(terms) > 1 else terms[0]
+    return StrPrinter({"order": "none"}).doprint(ordered)
+
+
+def number_text(x: float) -> str:
+    """x as text: in six digits where these are exact, else in full."""
+    return f"{x:.6g}" if x == float(f"{x:.6g}") else repr(x)

@@ -327,7 +327,7 @@ def test_a_table_brings_its_check(kind, places):
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_check_reaches_members_and_rest(kind):
     system, rows = alone(kind), np.array([range(5), [0, 1, 2, 4, 3]])
-    with pytest.raises(ParamError, match="3 at k = 4 follows 4, in member 1"):
+    with pytest.raises(ParamError, match="3 at k = 4 follows 4 in member 1"):
         odesim.ensemble(system, zipped={"T": rows})
     with pytest.raises(ParamError, match="3 at k = 4 follows 4"):
         odesim.rest(alone(kind, equations={x: table(x, T[k], u[k], kind) - x}), params={"T": rows[1]})
