@@ -26,6 +26,12 @@ class OdesimError(Exception):
     def __init__(self, sentence: str = "", *more: object) -> None:
         super().__init__(escaped(bounded(str(sentence))), *more)
 
+    @classmethod
+    def unless(cls, holds: bool, what: str, value: Any) -> None:
+        """Raises it unless this holds: `what`, which says what there must be, and not this value."""
+        if not holds:
+            raise cls(f"{what}, not {value_text(value)}")
+
 
 class SpecError(OdesimError):
     """A System is not well formed; the message shows the expression. part: (field of the System, number of the item)."""

@@ -34,8 +34,7 @@ def must(be: str, fits: Callable[[Any], bool], convert: Callable[[Any], Any]) ->
 
 def to_mapping(name: str, value: Any) -> Any:
     """The value as a mapping whose keys are texts."""
-    if not isinstance(value, Mapping):
-        raise ParamError(f"{name} must be a dict by name, such as {{'mu': 1.0}}, not {value_text(value)}")
+    ParamError.unless(isinstance(value, Mapping), f"{name} must be a dict by name, such as {{'mu': 1.0}}", value)
     for key in value:
         if not isinstance(key, str):
             raise ParamError(f"{name} is a dict by name, and {value_text(key)} is no text: write {str(key)[:60]!r}")
@@ -51,8 +50,7 @@ def to_names(name: str, value: Any) -> tuple[str, ...] | str:
         raise ParamError(f"{name} takes {what}, not {value_text(value)}")
     items = tuple(value)
     for item in items:
-        if not isinstance(item, str):
-            raise ParamError(f"{name} takes {what}, not {value_text(item)}")
+        ParamError.unless(isinstance(item, str), f"{name} takes {what}", item)
     return tuple(map(str, items))
 
 

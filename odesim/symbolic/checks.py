@@ -238,10 +238,8 @@ def check_laws(s: Definition, scope: NameScope) -> None:
     for number, event in enumerate(s.events):
         with error_part("events", number):
             _check_choice(event.direction, (-1, 0, 1), f"{s.name}: event {event.name!r}: direction (1 up, -1 down, 0 both)")
-            if not isinstance(event.terminal, bool):
-                raise SpecError(f"{s.name}: event {event.name!r}: terminal is True or False, not {value_text(event.terminal)}")
-            if not isinstance(event.at_start, bool):
-                raise SpecError(f"{s.name}: event {event.name!r}: at_start is True or False, not {value_text(event.at_start)}")
+            SpecError.unless(isinstance(event.terminal, bool), f"{s.name}: event {event.name!r}: terminal is True or False", event.terminal)
+            SpecError.unless(isinstance(event.at_start, bool), f"{s.name}: event {event.name!r}: at_start is True or False", event.at_start)
             if not isinstance(event.doc, str):
                 raise SpecError(f"{s.name}: event {event.name!r}: doc says in words what the event means, not {value_text(event.doc)}")
             scope.check(event.expr, set(s.axes), f"event {event.name!r}")
@@ -249,8 +247,7 @@ def check_laws(s: Definition, scope: NameScope) -> None:
     for number, c in enumerate(s.constraints):
         with error_part("constraints", number):
             _check_choice(c.sense, ("==0", ">=0", "increasing"), f"{s.name}: constraint {c.name!r}: sense")
-            if not is_tolerance(c.tol):
-                raise SpecError(f"{s.name}: constraint {c.name!r}: tol is a number of at least 0, not {value_text(c.tol)}")
+            SpecError.unless(is_tolerance(c.tol), f"{s.name}: constraint {c.name!r}: tol is a number of at least 0", c.tol)
             scope.check(c.expr, set(s.axes), f"constraint {c.name!r}")
             if c.sense == "increasing" and not free_indices(c.expr, set(s.axes)):
                 raise SpecError(f"{s.name}: constraint {c.name!r}: what increases has an index, such as T[k], not {value_text(c.expr)}")
@@ -304,8 +301,7 @@ def resets_as_written(system: str, event: Event, boundary: Mapping[Symbol, str])
     {V[i]: e, V[j]: f} of an event on V[i] is e for its own component and f for all others. Raises SpecError where they are of another type.
     """
     where = f"{system}: event {event.name!r}"
-    if not isinstance(event.resets, Mapping):
-        raise SpecError(f"{where}: resets must be a dict, such as {{v[i]: -v[i]}}, not {value_text(event.resets)}")
+    SpecError.unless(isinstance(event.resets, Mapping), f"{where}: resets must be a dict, such as {{v[i]: -v[i]}}", event.resets)
     for key in event.resets:
         if not isinstance(key, Indexed | Symbol):
             hint = f"an element of {key}" if isinstance(key, IndexedBase) else "a state, such as v[i]"

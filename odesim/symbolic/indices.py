@@ -295,8 +295,7 @@ def _neighbour(a: Indexed, kinds: Mapping[str, type[Neighbour]]) -> Indexed:
 
 def check_boundary(where: str, boundary: Any) -> None:
     """Raises SpecError unless boundary is {index: one of the choices}. where: the beginning of the message."""
-    if not isinstance(boundary, Mapping):
-        raise SpecError(f"{where}: boundary must be a dict, such as {{i: 'periodic'}}, not {value_text(boundary)}")
+    SpecError.unless(isinstance(boundary, Mapping), f"{where}: boundary must be a dict, such as {{i: 'periodic'}}", boundary)
     for i, kind in boundary.items():
         if not isinstance(i, Symbol):
             raise SpecError(f"{where}: boundary has the key {value_text(i)}, which is no index: write one of index()")

@@ -55,8 +55,7 @@ def channels_of(s: Definition) -> dict[str, tuple[Any, ...]]:
 
 def noise_as_written(s: Definition, read: Any) -> dict[Any, dict[Any, Expr]]:
     """The noise {state: {channel: factor}} with factors in our form. read(expression): with neighbours at the boundary of the System."""
-    if not isinstance(s.noise, Mapping):
-        raise SpecError(f"{s.name}: noise must be a dict, such as {{v[i]: {{B[i]: s}}}}, not {value_text(s.noise)}")
+    SpecError.unless(isinstance(s.noise, Mapping), f"{s.name}: noise must be a dict, such as {{v[i]: {{B[i]: s}}}}", s.noise)
     out = {}
     for number, (state, parts) in enumerate(s.noise.items()):
         with error_part("noise", number):

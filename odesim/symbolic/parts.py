@@ -52,8 +52,7 @@ class Source:
 
     def __post_init__(self) -> None:
         for name, value in (("key", self.key), ("where", self.where), ("note", self.note)):
-            if not isinstance(value, str):
-                raise SpecError(f"the {name} of a Source is a text, not {value_text(value)}")
+            SpecError.unless(isinstance(value, str), f"the {name} of a Source is a text", value)
 
 
 UNPUBLISHED = Source()
@@ -362,8 +361,7 @@ def check_param(p: Param) -> None:
         pair = isinstance(p.domain, tuple | list) and len(p.domain) == 2
         hint = f"Interval({p.domain[0]}, {p.domain[1]})" if pair else "a set of sympy, such as Interval(-oo, oo) or S.Naturals"
         raise SpecError(f"{where}: the domain must be {hint}, not {value_text(p.domain)}")
-    if not isinstance(p.doc, str):
-        raise SpecError(f"{where}: doc says what it is in words, not {value_text(p.doc)}")
+    SpecError.unless(isinstance(p.doc, str), f"{where}: doc says what it is in words", p.doc)
     if p.indexes is not None and not isinstance(p.indexes, sp.Expr):
         raise SpecError(f"{where}: indexes is the size whose rows the values name, not {value_text(p.indexes)}")
     if not isinstance(p.cover, bool) or (not p.cover and p.indexes is None):

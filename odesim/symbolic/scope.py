@@ -25,11 +25,9 @@ LONGEST = 100  # characters of a name
 def check_parts(s: "Definition") -> None:
     """Raises SpecError unless every field of s has its type. Lists of parts become tuples."""
     with error_part("name"):
-        if not isinstance(s.name, str):
-            raise SpecError(f"the name of a System is a text, such as 'family.model', not {value_text(s.name)}")
+        SpecError.unless(isinstance(s.name, str), "the name of a System is a text, such as 'family.model'", s.name)
     with error_part("source"):
-        if not isinstance(s.source, Source):
-            raise SpecError(f"{s.name}: source must be a Source, such as Source('my_notes', 'eq. 4'), not {value_text(s.source)}")
+        SpecError.unless(isinstance(s.source, Source), f"{s.name}: source must be a Source, such as Source('my_notes', 'eq. 4')", s.source)
     _check_axes(s)
     for field, example in (("equations", "{v[i]: -v[i]}"), ("initial", "{v[i]: 0.0}")):
         _check_mapping(s, field, example)
@@ -58,8 +56,7 @@ def check_parts(s: "Definition") -> None:
     for name, pairs in s.sensitivities.items():
         if not isinstance(name, str) or not isinstance(pairs, Mapping) or not all(isinstance(x, str) for p in pairs.items() for x in p):
             raise SpecError(f"{s.name}: sensitivities are made by sensitivities(); {value_text(pairs)} of {value_text(name)} is none")
-    if not isinstance(s.time, str):
-        raise SpecError(f"{s.name}: time is the unit of t in words, such as 'SGD steps', not {value_text(s.time)}")
+    SpecError.unless(isinstance(s.time, str), f"{s.name}: time is the unit of t in words, such as 'SGD steps'", s.time)
     if not isinstance(s.discrete, bool):
         raise SpecError(f"{s.name}: discrete says with True or False whether equations give the next state, not {value_text(s.discrete)}")
 
@@ -87,8 +84,7 @@ def _check_axes(s: "Definition") -> None:
 def _check_mapping(s: "Definition", field: str, example: str) -> None:
     value = getattr(s, field)
     with error_part(field):
-        if not isinstance(value, Mapping):
-            raise SpecError(f"{s.name}: {field} must be a dict, such as {example}, not {value_text(value)}")
+        SpecError.unless(isinstance(value, Mapping), f"{s.name}: {field} must be a dict, such as {example}", value)
 
 
 def _check_state_key(s: "Definition", field: str, key: Any) -> None:
@@ -110,8 +106,7 @@ def _check_items(s: "Definition", field: str, kind: type) -> None:
         if isinstance(value, kinds):
             name = type(value).__name__
             raise SpecError(f"{s.name}: {field} is one {name}, not a tuple of them: a comma is missing after it, {field}=({name}(...),)")
-        if not isinstance(value, tuple | list):
-            raise SpecError(f"{s.name}: {field} must be a tuple, such as ({name}(...),), not {value_text(value)}")
+        SpecError.unless(isinstance(value, tuple | list), f"{s.name}: {field} must be a tuple, such as ({name}(...),)", value)
     for number, item in enumerate(value):
         with error_part(field, number):
             if not isinstance(item, kinds):
@@ -124,8 +119,7 @@ def _check_items(s: "Definition", field: str, kind: type) -> None:
 
 def _check_name(s: "Definition", what: str, name: Any) -> None:
     """Raises SpecError unless a name can be the name of a stored file."""
-    if not isinstance(name, str):
-        raise SpecError(f"{s.name}: the name of {_with_article(what)} is a text, not {value_text(name)}")
+    SpecError.unless(isinstance(name, str), f"{s.name}: the name of {_with_article(what)} is a text", name)
     if not name or len(name) > LONGEST or not name.isprintable():
         raise SpecError(
             f"{s.name}: the name of {_with_article(what)} has 1 to {LONGEST} characters that can be printed, not {value_text(name)}"

@@ -86,8 +86,7 @@ def _point_index(places: Any, values: Any) -> Symbol:
         if not isinstance(e, Indexed) or e.base.shape is None:
             raise SpecError(f"table(): {name} are an element of an array with a shape, such as u[k], not {value_text(e)}")
     k = places.indices[-1]
-    if not is_index(k):
-        raise SpecError(f"table(): the last index of {places} runs over the points, and is one of index(), not {value_text(k)}")
+    SpecError.unless(is_index(k), f"table(): the last index of {places} runs over the points, and is one of index()", k)
     if k not in values.indices:
         raise SpecError(f"table(): {values} lacks {k}, the index of the points of {places}")
     extent = values.base.shape[values.indices.index(k)]

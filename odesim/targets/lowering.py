@@ -426,18 +426,7 @@ class Lowering:
 
     def logical(self, e: ast.expr) -> Value:
         """Whether a condition holds, found by branches as Python does."""
-        yes, no, end, known = self.block(), self.block(), self.block(), dict(self.known)
-        reached = self.branch(e, yes, no)
-        place = ir.IRBuilder(self.entry).alloca(I1)
-        for block, answer in ((yes, 1), (no, 0)):
-            if block in reached:
-                self.builder.position_at_end(block)
-                self.builder.store(I1(answer), place)
-                self.builder.branch(end)
-        self.drop(block for block in (yes, no) if block not in reached)
-        self.builder.position_at_end(end)
-        self.known = known
-        return Value(I1, self.builder.load(place))
+        return self.value_IfExp(ast.IfExp(e, ast.Constant(True), ast.Constant(False)))
 
     def value_IfExp(self, e: ast.IfExp) -> Value:
         yes, no, known = self.block(), self.block(), dict(self.known)

@@ -213,8 +213,7 @@ def _check_key(call: str, key: Any) -> Key:
     key = our_element(key)
     if isinstance(key, Symbol):
         return key
-    if not isinstance(key, Indexed):
-        raise SpecError(f"{call} takes elements such as W[i, j], not {value_text(key)}")
+    SpecError.unless(isinstance(key, Indexed), f"{call} takes elements such as W[i, j]", key)
     if key.base.shape is None:
         raise SpecError(f"{call}: {key.base} has no shape: make it by IndexedBase({str(key.base)!r}, shape=(M,))")
     if not all(isinstance(i, Symbol) for i in key.indices) or len(set(key.indices)) < len(key.indices):

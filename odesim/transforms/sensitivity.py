@@ -47,8 +47,7 @@ def sensitivities(system: System, *names: str) -> System:
     >>> more.states
     ('v', 'dv_dmu')
     """
-    if not isinstance(system, System):
-        raise SpecError(f"sensitivities() takes a System and names of it, not {value_text(system)}")
+    SpecError.unless(isinstance(system, System), "sensitivities() takes a System and names of it", system)
     if wrong := [name for name in names if not isinstance(name, str)]:
         raise SpecError(f"sensitivities() takes names of parameters and states, not {value_text(wrong[0])}")
     axes, equations, initial, observables = dict(system.axes), dict(system.equations), dict(system.initial), dict(system.observables)
