@@ -210,7 +210,7 @@ def integrate(
         with on_device(), limit() as late:
             raw = integrate_problem(problem, method=options.method, save=times, progress=progress, **of_solver)
     late_words = f"max_seconds = {max_seconds:g}: " if raw.status is Status.INTERRUPTED and late is not None and late() else ""
-    raw = checked_run(system, numbers, problem.y0, raw, layout, dtype, options)
+    raw = checked_run(parts, numbers, problem.y0, raw, layout, dtype, options)
     with on_device():
         y, y_end = layout.split(raw.y), layout.split(on_same_device(raw.y, {"y": raw.y_last})["y"])
     added = [event.name for event in request.loaded.events[len(request.plain.events) :] if not len(raw.events[event.name])]

@@ -20,12 +20,11 @@ from odesim.inputs.events import event_attributes, events_until_rest, with_event
 from odesim.inputs.registry import load_with_origin
 from odesim.inputs.schema import make_schema
 from odesim.inputs.times import Save, check_span, stop_times, to_save
-from odesim.run.after_run import looked_at
 from odesim.run.integrate import METHOD_NAMES
 from odesim.run.noise import options_of_noise, times_of
 from odesim.run.overflow import REMEDY, first_overflow
 from odesim.run.problem import parts_of
-from odesim.run.unreachable import returned
+from odesim.run.unreachable import looked_at, returned
 from odesim.stepper.methods import MAP
 from odesim.stepper.problem import usable
 from odesim.symbolic.system import System
@@ -307,7 +306,9 @@ def warn_below_between(system: System, y: Array, layout: Layout, options: RunOpt
 
     What falls and grows between two saved times is not seen: to look at each step would cost all runs that have such states.
     """
-    if options.step is not None or y.shape[-2] < 2 or not (kept := looked_at(system)[1]):
+    if options.step is not None or y.shape[-2] < 2 or (isinstance(options.atol, float) and not (abs(y) < options.atol).any()):
+        return []
+    if not (kept := looked_at(system)[1]):
         return []
     fallen = returned(kept, on_host(y), layout, usable(options, layout, dtype)[1])
     if fallen:

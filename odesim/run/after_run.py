@@ -10,16 +10,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sympy import Expr, Symbol
 
 from odesim.base.arrays import Array, Layout, array_namespace, extreme, on_host
-from odesim.base.memo import IdentityKey, Memo
 from odesim.base.options import RunOptions
 from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
 from odesim.run.observables import extreme_members
 from odesim.run.overflow import REMEDY, ROWS, first_overflow, overflows
-from odesim.run.unreachable import Tolerances, Track, divisors, first_unreachable, keepers, suspects
+from odesim.run.problem import Parts, parts_of
+from odesim.run.unreachable import Tolerances, Track, first_unreachable, looked_at, suspects
 from odesim.stepper.codes import UNDONE, Status
 from odesim.stepper.problem import Raw, usable
 from odesim.symbolic.system import System
@@ -33,28 +32,18 @@ A blow-up of a state on the wrong side of 0 is none of the solution: of y' = y (
 """
 
 
-_LOOKED_AT: Memo[tuple[Mapping[Expr, Mapping[Symbol, Any]], tuple[str, ...]]] = Memo(32)
-
-
-def looked_at(system: System) -> tuple[Mapping[Expr, Mapping[Symbol, Any]], tuple[str, ...]]:
-    """The divisors of a right-hand side that may be 0, and the states that keep their sign."""
-    if system.discrete or system.noise:
-        return {}, ()
-    return _LOOKED_AT(IdentityKey(system), lambda: (divisors(system), keepers(system)))
-
-
-def checked_run(system: System, numbers: Numbers, start: Array, raw: Raw, layout: Layout, dtype: str, options: RunOptions) -> Raw:
+def checked_run(parts: Parts, numbers: Numbers, start: Array, raw: Raw, layout: Layout, dtype: str, options: RunOptions) -> Raw:
     """A run from this start (n,), ended before it is first wrong unseen. layout: of its states."""
 
     def track() -> Track:
         """The known states: the first is the start."""
         y = np.vstack([on_host(start), on_host(raw.y), on_host(raw.y_last)])
-        return Track(system, numbers, {**layout.split(y), "t": np.hstack([numbers.t0, raw.t, raw.t_last])}, divided, kept)
+        rows = {**layout.split(y), "t": np.hstack([numbers.t0, raw.t, raw.t_last])}
+        return Track(parts.system, numbers, rows, rates_of(parts.system), divided, kept)
 
-    divided, kept = looked_at(system)
-
+    divided, kept = parts.looked_at
     if raw.status not in ENDED and extreme((raw.y, raw.y_last, *numbers.params.values()), dtype):
-        overflow = first_overflow(system, numbers.sizes, numbers.params, track().rows, dtype)
+        overflow = first_overflow(parts.system, numbers.sizes, numbers.params, track().rows, dtype)
         if overflow is not None:
             return _ended_at(raw, overflow[0] - 1, numbers, start, f"{overflow[1]}; what is before it is kept: {REMEDY}")
     if raw.status in SINGULAR:
@@ -75,6 +64,11 @@ def checked_run(system: System, numbers: Numbers, start: Array, raw: Raw, layout
     row, what, remedy = wrong
     where = f"between t = {states.rows['t'][row]:.9g} and {states.rows['t'][row + 1]:.9g} a step {what}"
     return _ended_at(raw, row, numbers, start, f"{where}: no solution does; what is before it is kept: {remedy}")
+
+
+def rates_of(system: System) -> Callable[[Mapping[str, int], Mapping[str, Any]], Mapping[str, Any]]:
+    """The right-hand side of a System on arrays, as a Track has it, made where it is first called."""
+    return lambda sizes, values: parts_of(system, "numpy", "float64", False).compiled.arrays(sizes, values)
 
 
 def tolerances_of(options: RunOptions, layout: Layout, dtype: str) -> Tolerances:
@@ -145,7 +139,9 @@ class _Members:
             y, t, known = self._states_of(members)
             who = np.repeat(members, known.sum(axis=1))
             rows = {**request.layout.split(y[known]), **{n: v[who] for n, v in self.params.items() if n in names}, "t": t[known]}
-            for i, row in last_right(Track(request.system, self.numbers, rows, *looked_at(request.system)), who).items():
+            for i, row in last_right(
+                Track(request.system, self.numbers, rows, rates_of(request.system), *looked_at(request.system)), who
+            ).items():
                 mine = who == i
                 self._end_one(i, float(t[known][mine][max(row, 0)]), y[known][mine][max(row, 0)])
 

@@ -32,6 +32,7 @@ from odesim.transforms.events import SLACK, Guard, add_guards, is_affine, jumpin
 from odesim.transforms.modes import HeldSystem
 
 if TYPE_CHECKING:
+    from odesim.run.unreachable import Looked
     from odesim.targets.cuda_system import CudaRHS
     from odesim.targets.linearization import BoundLinear
     from odesim.targets.products import BoundProducts
@@ -104,6 +105,13 @@ class Parts:
     def jumps(self) -> dict[str, dict[str, str]]:
         """{event: {name: components}} of what each event sets."""
         return jumping_names(self.system)
+
+    @cached_property
+    def looked_at(self) -> "Looked":
+        """Divisors that may be 0, and states that keep their sign."""
+        from odesim.run.unreachable import looked_at
+
+        return looked_at(self.system)
 
     @cached_property
     def watched(self) -> dict[str, dict[str, str]]:

@@ -8,7 +8,7 @@ are, and grows no faster than it, the state keeps its sign: q = 0 is the one sol
 much more of the second than its tolerance, is wrong since it crossed.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,9 +17,9 @@ import sympy as sp
 from sympy import Expr, Indexed, Symbol
 
 from odesim.base.arrays import Array, Layout
+from odesim.base.memo import IdentityKey, Memo
 from odesim.inputs.bind import Numbers
 from odesim.run.conditions import values
-from odesim.run.problem import parts_of
 from odesim.symbolic.indices import base_name
 from odesim.symbolic.indices import time as clock
 from odesim.symbolic.layered import layers_in, names_read
@@ -30,18 +30,30 @@ from odesim.transforms.events import is_affine
 Tolerances = tuple[float, Mapping[str, Array]]
 """rtol, and atol by state."""
 
+Looked = tuple[Mapping[Expr, Mapping[Symbol, Any]], tuple[str, ...]]
+"""The divisors of a right-hand side that may be 0, {divisor: its axes}, and the states that keep their sign, as the forms show."""
+_LOOKED_AT: Memo[Looked] = Memo(32)
+
+
+def looked_at(system: System) -> Looked:
+    """What is looked at in runs of a System, found once a process."""
+    if system.discrete or system.noise:
+        return {}, ()
+    return _LOOKED_AT(IdentityKey(system), lambda: (divisors(system), keepers(system)))
+
 
 @dataclass(frozen=True)
 class Track:
     """R known states along a run, or along several, one after another.
 
     rows {name: (R, *shape)}: states, times `t`, and parameters that differ between runs; numbers: sizes and other parameters.
-    divisors, keepers: those of the System, as the functions of these names give them.
+    arrays(sizes, values): the right-hand side, {d_<state>: its rate}. divisors, keepers: what is looked at.
     """
 
     system: System
     numbers: Numbers
     rows: Mapping[str, Array]
+    arrays: Callable[[Mapping[str, int], Mapping[str, Any]], Mapping[str, Any]]
     divisors: Mapping[Expr, Mapping[Symbol, Any]]
     keepers: tuple[str, ...]
 
@@ -60,9 +72,8 @@ class Track:
 
     def rates(self, point: Mapping[str, Any]) -> Mapping[str, Any]:
         """{d_<state>: its rate} at such a point."""
-        arrays = parts_of(self.system, "numpy", "float64", False).compiled.arrays
         with np.errstate(all="ignore"):
-            return arrays(self.numbers.sizes, {**self.numbers.params, **point})
+            return self.arrays(self.numbers.sizes, {**self.numbers.params, **point})
 
     def values(self, e: Expr) -> Array:
         """The components (R, components) of a divisor."""

@@ -101,6 +101,7 @@ def test_what_comes_before_is_kept() -> None:
     assert run.final["q"] == pytest.approx(-np.log(0.1), rel=1e-2)  # four digits of a step of 0.1
 
 
+@pytest.mark.filterwarnings("ignore:.* fall below atol")
 @pytest.mark.parametrize("save", [None, 200])
 def test_a_blow_up_behind_0_is_none(save: int | None) -> None:
     """Prey q and predators p from (20, 20): q - log q + p - log p is constant, so that all solutions stay bounded. A step of rodas5p takes
