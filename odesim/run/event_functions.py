@@ -3,9 +3,9 @@
 A member stands at a time of its own. One run is an array of one member: numpy gives a row the same bits, however many rows there are.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, lru_cache
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from sympy import Expr, Indexed, Symbol
@@ -16,7 +16,7 @@ from odesim.base.arrays import Array, Layout, entry
 from odesim.base.errors import SolveError
 from odesim.ensembles.members import member_values
 from odesim.inputs.schema import Formula, make_extent
-from odesim.run.conditions import Conditions, Parts, formula
+from odesim.run.conditions import Parts, formula
 from odesim.stepper.codes import Status
 from odesim.stepper.occurrences import together
 from odesim.symbolic.indices import base_name, time
@@ -29,33 +29,28 @@ ROUNDED, ROUNDINGS = 1e-12, 64
 TIME = str(time)
 
 
-class Flow(Protocol):
-    """N members between their events.
+class Flow:
+    """N members between their events: in lanes, whose conditions are on time alone, or one run (odesim.run.modes.Switching).
 
     per_member {name: (N, *shape)}: their parameters. sides {name: (N, components)}: what is held of their events. states: without
-    sensitivities. pairs: {parameter: {state: its derivative}}. parts: of their spans.
+    sensitivities. pairs: {parameter: {state: its derivative}}. parts: of their spans. slopes(members (k,), t (k,), y (k, n)): derivatives.
     """
 
-    conditions: Conditions
-    layout: Layout
-    dtype: str
-    states: list[str]
-    pairs: dict[str, dict[str, str]]
-    parts: Parts
+    slopes: Callable[[Array, Array, Array], Array]
 
-    @property
-    def per_member(self) -> Mapping[str, Array]: ...
-    @property
-    def sides(self) -> Mapping[str, Array]: ...
-
-    def slopes(self, members: Array, t: Array, y: Array) -> Array:
-        """The derivatives (k, n) of members (k,) at t (k,) and y (k, n)."""
+    def __init__(self, parts: Parts, layout: Layout, dtype: str, sides: Mapping[str, Array], per_member: Mapping[str, Array]) -> None:
+        self.conditions, self.parts, self.layout, self.dtype = parts.conditions, parts, layout, dtype
+        self.sides, self.per_member, pairs = sides, per_member, parts.conditions.held.system.sensitivities
+        twins = {twin for each in pairs.values() for twin in each.values()}
+        self.states = [name for name in layout.names if name not in twins]
+        self.pairs = {p: {v: d for v, d in each.items() if v in layout.names} for p, each in pairs.items()}
 
     def begin_again(self, at: "Point") -> tuple[Array, dict[int, str]]:
         """Holds the conditions of members that an event has moved: the states (k, n), and {row: why no segment can begin there}."""
+        return at.y, {}  # those of members in lanes are held for the part that is at hand
 
-    def refresh(self, names: list[str]) -> None:
-        """Brings new modes to the right-hand side."""
+    def refresh(self, names: Iterable[str] | None = None) -> None:
+        """Brings new modes, all or these, to the right-hand side; the kernel of lanes reads what is held."""
 
 
 class Point:

@@ -24,7 +24,7 @@ from odesim.run.lane_kernel import kernel_text
 from odesim.run.lane_noise import LaneNoise
 from odesim.run.lane_plan import AT, REALS, KernelPlan, WatchedEvents, facts_of, rows_of
 from odesim.run.lane_resets import reset_rules
-from odesim.run.rounds import LaneFlow, Rounds
+from odesim.run.rounds import Rounds, lane_flow
 from odesim.stepper.codes import stored
 from odesim.stepper.control import longest_step
 from odesim.stepper.drive import search_functions
@@ -134,7 +134,7 @@ class LaneEngine:
         request, n = self.request, self.plan.formulas.states
         states = starts(request, self.numbers, initial, count)
         parts = parts_of(request, self.numbers, params, count) if self.plan.parts else None
-        flow = LaneFlow(request, parts, params, count) if parts is not None and self.plan.rounds else None
+        flow = lane_flow(request, parts, params, count) if parts is not None and self.plan.rounds else None
         if parts is not None:
             params = {**params, **parts.modes, **(flow.sides if flow is not None else {})}
             states = np.array(np.broadcast_to(states, (count, n)), order="C")

@@ -16,7 +16,7 @@ from odesim.base.arrays import Array, Layout
 from odesim.base.memo import IdentityKey, Memo
 from odesim.inputs.schema import make_extent
 from odesim.run.conditions import BLOCK, ENTRIES, Conditions, formula, make_parts, settled
-from odesim.run.event_functions import Point, other_roundings
+from odesim.run.event_functions import Flow, Point, other_roundings
 from odesim.run.integrate import HELP
 from odesim.stepper.occurrences import TOGETHER, length_of
 from odesim.symbolic.indices import time
@@ -47,20 +47,18 @@ def first_of(caused: Mapping[str, dict[str, Array]], s: Switch) -> dict[str, Arr
     return next((caused[name] for name in sorted(names_read(s.smooth)) if name in caused), None)
 
 
-class Switching:
+class Switching(Flow):
     """The switches of one run (odesim.stepper.problem.Switches). modes: {parameter: its array, which changes between segments}."""
 
     def __init__(self, conditions: Conditions, layout: Layout, dtype: str) -> None:
-        self.conditions, self.layout, self.dtype, held = conditions, layout, dtype, conditions.held
-        self.parts, self.per_member = make_parts(conditions, {}, 1), dict[str, Array]()
-        self.stops, self._end = self.parts.edges[1:-1], conditions.t1
+        held = conditions.held
         self.modes = {s.name: np.zeros(conditions.shape(s), dtype) for s in held.switches}
         self.modes |= {name: np.zeros(conditions.shape(w), dtype) for w in held.watched for name in w.parameters}
-        self.sides = {name: self.modes[name].reshape(1, -1) for w in held.watched for name in w.parameters}
+        sides = {name: self.modes[name].reshape(1, -1) for w in held.watched for name in w.parameters}
+        super().__init__(make_parts(conditions, {}, 1), layout, dtype, sides, {})
+        self.stops, self._end = self.parts.edges[1:-1], conditions.t1
+        self.slopes = lambda _, t, y: self.slope(float(t[0]), y[0])[None] if len(t) else y
         self.events = len(held.system.events) - len(held.original.events)
-        derivatives = {twin for pairs in held.system.sensitivities.values() for twin in pairs.values()}
-        self.states = [name for name in layout.names if name not in derivatives]
-        self.pairs = {p: {v: d for v, d in pairs.items() if v in layout.names} for p, pairs in held.system.sensitivities.items()}
         self._rates = {name: f"rate_{name}" for name in self.states}
         # the switch of each event on states, and by how much it changes it: a level goes down by its first event, up by its second
         self._watched = [(s, way) for s in held.on_states for _, way in switch_events(s)]
@@ -362,10 +360,6 @@ class Switching:
         out = np.empty_like(y)
         self._right(t, np.ascontiguousarray(y), out)
         return out
-
-    def slopes(self, members: Array, t: Array, y: Array) -> Array:
-        """The derivatives of the run, the one member: see odesim.run.event_functions.Flow."""
-        return self.slope(float(t[0]), y[0])[None] if len(t) else y
 
     def rate(self, t: float, y: Array) -> dict[str, Array]:
         """The derivatives of all states, {name: shape}."""

@@ -13,7 +13,7 @@ import numpy as np
 from odesim.base.arrays import Array, put_rows, rows_where
 from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.run.conditions import Parts, Turns
-from odesim.run.event_functions import Point
+from odesim.run.event_functions import Flow, Point
 from odesim.run.lane_dense import start_sums
 from odesim.run.lane_plan import AT, KernelPlan
 from odesim.run.resets import Effects, Resetting
@@ -24,26 +24,10 @@ ROOM = 8
 """Occurrences of each event within one round that there is room for at first; members that have more do the round again."""
 
 
-class LaneFlow:
-    """The members of one call of lanes (odesim.run.event_functions.Flow). slopes: their derivatives, as a Flow has them."""
-
-    def __init__(self, request: EnsembleRequest, parts: Parts, params: Mapping[str, Array], count: int) -> None:
-        held = parts.conditions.held
-        self.conditions, self.layout, self.dtype, self.parts = parts.conditions, request.layout, request.dtype, parts
-        self.per_member = params
-        self.sides = {w: np.zeros((count, int(np.prod(parts.conditions.shape(e))))) for e in held.watched for w in e.parameters}
-        pairs = held.system.sensitivities
-        derivatives = {twin for each in pairs.values() for twin in each.values()}
-        self.states = [name for name in self.layout.names if name not in derivatives]
-        self.pairs = {p: {v: d for v, d in each.items() if v in self.layout.names} for p, each in pairs.items()}
-        self.slopes: Callable[[Array, Array, Array], Array]
-
-    def begin_again(self, at: Point) -> tuple[Array, dict[int, str]]:
-        """Nothing: conditions of members in lanes are on time alone, and held for the part that is at hand."""
-        return at.y, {}
-
-    def refresh(self, names: list[str]) -> None:
-        """Nothing: the kernel reads what is held."""
+def lane_flow(request: EnsembleRequest, parts: Parts, params: Mapping[str, Array], count: int) -> Flow:
+    """The members of one call of lanes; its slopes are those of a kernel."""
+    sides = {w: np.zeros((count, int(np.prod(parts.conditions.shape(e))))) for e in parts.conditions.held.watched for w in e.parameters}
+    return Flow(parts, request.layout, request.dtype, sides, params)
 
 
 class Rounds:
@@ -59,7 +43,7 @@ class Rounds:
         self,
         plan: KernelPlan,
         request: EnsembleRequest,
-        flow: LaneFlow,
+        flow: Flow,
         turns: Turns,
         arrays: Mapping[str, Array],
         chunk: Chunk,
