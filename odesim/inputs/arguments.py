@@ -93,8 +93,7 @@ def to_path(name: str, value: Any) -> Any:
 
 def to_shard(name: str, value: Any) -> tuple[int, int]:
     """The value as a shard (i, n): the i-th of n parts."""
-    if not isinstance(value, tuple | list) or len(value) != 2:
-        raise ParamError(f"{name} is (i, n), the i-th of n parts, not {value_text(value)}")
+    ParamError.unless(isinstance(value, tuple | list) and len(value) == 2, f"{name} is (i, n), the i-th of n parts", value)
     return to_whole_number(name, value[0]), to_whole_number(name, value[1])
 
 

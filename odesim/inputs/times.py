@@ -120,8 +120,7 @@ def stop_times(stop_at: Any, t0: float, t1: float) -> tuple[float, ...]:
         times = np.atleast_1d(np.asarray(on_host(stop_at), float))
     except (TypeError, ValueError, OverflowError):
         times = np.empty((0, 0))
-    if times.ndim != 1 or isinstance(stop_at, str):
-        raise ParamError(f"stop_at takes a time or a list of times, not {value_text(stop_at)}")
+    ParamError.unless(times.ndim == 1 and not isinstance(stop_at, str), "stop_at takes a time or a list of times", stop_at)
     return tuple(_inside("stop_at", np.unique(times), t0, t1).tolist())
 
 

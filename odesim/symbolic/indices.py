@@ -170,8 +170,7 @@ def argument_expression(call: str, e: Any) -> Expr:
         expression = sp.sympify(e, strict=True)
     except Exception:  # sympy calls methods of an unknown object, which may raise anything
         expression = None
-    if not isinstance(expression, Expr) or expression.is_Matrix:
-        raise SpecError(f"{call} takes an expression, not {value_text(e)}")
+    SpecError.unless(isinstance(expression, Expr) and not expression.is_Matrix, f"{call} takes an expression", e)
     return expression
 
 
@@ -299,8 +298,7 @@ def check_boundary(where: str, boundary: Any) -> None:
     for i, kind in boundary.items():
         if not isinstance(i, Symbol):
             raise SpecError(f"{where}: boundary has the key {value_text(i)}, which is no index: write one of index()")
-        if not isinstance(kind, str) or kind not in BOUNDARIES:
-            raise SpecError(f"{where}: the boundary of {i} is {BOUNDARY_CHOICES}, not {value_text(kind)}")
+        SpecError.unless(isinstance(kind, str) and kind in BOUNDARIES, f"{where}: the boundary of {i} is {BOUNDARY_CHOICES}", kind)
 
 
 def padded_as_choice(a: Indexed) -> Expr:

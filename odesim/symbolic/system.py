@@ -270,8 +270,7 @@ def descent(system: System, *, step: float = 1.0, momentum: float = 0.0) -> Syst
     >>> steps.discrete, float(odesim.integrate(steps, steps=10).t[-1])
     (True, 10.0)
     """
-    if not isinstance(system, System) or system.discrete:
-        raise SpecError(f"descent() takes a System of differential equations, not {value_text(system)}")
+    SpecError.unless(isinstance(system, System) and not system.discrete, "descent() takes a System of differential equations", system)
     if system.noise:
         raise SpecError(f"{system.name} has noise, which descent() does not take over: write the updates as a Map")
     if not (step > 0 and 0 <= momentum <= 1):
