@@ -12,6 +12,7 @@ from odesim.display.formulas import Formulas
 from odesim.stepper.methods import METHODS
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.stepper.stabilised_methods import STABILISED
+from odesim.stepper.taylor import LEAST, MOST
 from odesim.symbolic import System
 from odesim.symbolic.definition import all_names
 
@@ -94,4 +95,6 @@ def methods_table() -> str:
             text = import_module(f"odesim.stepper.{folder}.{name}").__doc__ or ""
             use = text.partition("\n")[0].partition(": ")[2].rstrip(".")
             rows.append(f"| `{name}` | {kind}, {'adaptive' if method.adaptive else 'fixed step only'} | {method.order} | {use} |")
+    use = "small smooth systems, for runs of many steps, many members and fine tolerances"
+    rows.append(f"| `taylor` | series, adaptive | {LEAST} to {MOST}, by `rtol` | {use} |")
     return "\n".join(rows) + "\n"

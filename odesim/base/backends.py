@@ -13,7 +13,9 @@ EXPLICIT, STIFF, STABILISED, NOISY = (  # by the names of their files: no method
     tuple(sorted(path.stem for path in (Path(__file__).parents[1] / "stepper" / folder).glob("[!_]*.py")))
     for folder in ("methods", "rosenbrock_methods", "stabilised_methods", "noise_methods")
 )
-METHODS = (*EXPLICIT, *STIFF, *STABILISED)
+SERIES = ("taylor",)
+TABLED = (*EXPLICIT, *STIFF, *STABILISED)
+METHODS = (*TABLED, *SERIES)
 DTYPES = ("float64", "float32")
 OF_OTHERS = {"gpu": "cuda", "cupy": "cuda", "cpu": "numba", "jit": "numba"}  # what backends are called elsewhere
 RUN, ENSEMBLE, TRAINING = "a run", "an ensemble", "a training"
@@ -67,7 +69,7 @@ BACKENDS = {
             "odesim.run.problem:numpy_right_side",
             compiles="",
             gpu=False,
-            uses={RUN: Ability("whole arrays; slow, for checks", METHODS, EXPLICIT), TRAINING: Ability("the processor")},
+            uses={RUN: Ability("whole arrays; slow, for checks", TABLED, EXPLICIT), TRAINING: Ability("the processor")},
         ),
         Backend(
             "cuda",

@@ -14,7 +14,20 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from odesim.base.backends import BACKENDS, DTYPES, ENSEMBLE, EXPLICIT, NOISY, RUN, STABILISED, STIFF, Backend, backends_for, find_backend
+from odesim.base.backends import (
+    BACKENDS,
+    DTYPES,
+    ENSEMBLE,
+    EXPLICIT,
+    NOISY,
+    RUN,
+    SERIES,
+    STABILISED,
+    STIFF,
+    Backend,
+    backends_for,
+    find_backend,
+)
 
 Reading = Literal["text", "number", "count", "flag", "span", "save", "times", "shard", "tolerances"]
 REST = "*"  # in a tolerance by state: every state that is not named
@@ -67,7 +80,9 @@ def backend_help(use: str, what: str = "") -> str:
     return what + "; ".join([*words, *(f"{name}: {find_backend(name).uses[use].summary}" for name in others)]) + "."
 
 
-_METHODS = f"{', '.join(EXPLICIT)}; for stiff problems {', '.join(STIFF)}, {', '.join(STABILISED)}; for noise {', '.join(NOISY)}."
+_METHODS = (
+    f"{', '.join((*EXPLICIT, *SERIES))}; for stiff problems {', '.join(STIFF)}, {', '.join(STABILISED)}; for noise {', '.join(NOISY)}."
+)
 
 
 @dataclass(frozen=True)
@@ -81,7 +96,7 @@ class RunOptions:
             RUN: f"auto (default: the cheapest, found by short trials), {_METHODS}",
             ENSEMBLE: f"auto (default: chosen for each member), {_METHODS}",
         },
-        words=("auto", *EXPLICIT, *STIFF, *STABILISED, *NOISY),
+        words=("auto", *EXPLICIT, *SERIES, *STIFF, *STABILISED, *NOISY),
     )
     step: float | None = option(None, "H", "Use a fixed step H; possible with every method.", reads="number", low=0)
     rtol: float = option(1e-6, "R", "Relative tolerance; default {default}.", reads="number", low=0, of_maps=False)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array, Layout
+from odesim.base.backends import SERIES
 from odesim.base.errors import ParamError, no_such
 from odesim.base.options import MAX_EVENTS, RunOptions
 from odesim.stepper.codes import STATUSES, UNDONE, Status
@@ -286,7 +287,7 @@ def check_observe(system: System, observe: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-METHOD_NAMES = (*METHODS, *ROSENBROCK, *STABILISED, MAP.name, *SCHEMES)
+METHOD_NAMES = (*METHODS, *ROSENBROCK, *STABILISED, MAP.name, *SCHEMES, *SERIES)
 
 # the meaning of each status, and what to do about it
 _MEANINGS = {

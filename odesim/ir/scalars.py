@@ -6,7 +6,7 @@ It is data and not text because it is derived (odesim.ir.slopes), eliminated (od
 """
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -231,9 +231,11 @@ class Formulas:
 class WrittenRight:
     """A right-hand side of which a compiled run has a copy of its own. params: the text of where it finds each parameter.
 
-    text: of right(t, y0, ..., p0, ...), with what it imports and its options.
+    text: of right(t, y0, ..., p0, ...), with what it imports and its options. series: of series(t, y0, ..., p0, ...), the Taylor
+    coefficients up to an order, in the same way.
     """
 
     formulas: Formulas
     params: tuple[str, ...]
     text: str
+    series: Callable[[int], str]

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from odesim.base.arrays import Array, array_namespace
+from odesim.base.backends import SERIES
 from odesim.base.errors import SolveError, counted, no_such
 from odesim.run.auto import ENDED, PILOT, compete, explicit_name, integrate_auto, looks_between, sentence
 from odesim.stepper.codes import Status
-from odesim.stepper.drive import ExplicitRun, NoisyRun
+from odesim.stepper.drive import ExplicitRun, NoisyRun, TaylorRun
 from odesim.stepper.laws import with_broken
 from odesim.stepper.methods import MAP, METHODS
 from odesim.stepper.noise_methods import SCHEMES
@@ -292,7 +293,7 @@ def crossed_at(raw: Raw, name: str, shape: tuple[int, ...]) -> list[int]:
     return components_since(Events.of(raw.events[name]), shape, raw.t_last) if raw.status is Status.EVENT else []
 
 
-METHOD_NAMES = ("auto", *METHODS, *ROSENBROCK, *STABILISED, *SCHEMES)
+METHOD_NAMES = ("auto", *METHODS, *SERIES, *ROSENBROCK, *STABILISED, *SCHEMES)
 OF_OTHERS = {"rk45": "tsit5", "dopri5": "tsit5", "dopri8": "dop853", "lsoda": "auto", "bdf": "rodas5p", "radau": "rodas5p"}
 """What methods of other libraries, in lower case, are here."""
 
@@ -326,6 +327,8 @@ def integrate_problem(problem: Problem, *, method: str = "auto", save: Array | N
         from odesim.stepper.wide_run import StabilisedRun
 
         run = StabilisedRun(problem, STABILISED[method], save, **options)
+    elif method in SERIES:
+        run = TaylorRun(problem, save, **options)
     elif method == "auto":
         return integrate_auto(problem, save=save, strict=strict, **options)
     else:

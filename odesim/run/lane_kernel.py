@@ -20,6 +20,7 @@ import numpy as np
 
 from odesim.base.backends import STIFF
 from odesim.base.parsing import names_in
+from odesim.ir.scalars import Formulas
 from odesim.run.lane_dense import interpolant_texts, save_texts
 from odesim.run.lane_events import begin_lines, event_texts, happen_text, param_lines, reset_texts, watched_lines
 from odesim.run.lane_feed import feed_texts
@@ -80,7 +81,10 @@ def step_lines(plan: KernelPlan, rows: Rows, reader: Reader) -> list[str]:
     """Lines of one step of lane l."""
     w, step, accept = plan.width, written(plan, rows, reader), reader_of(plan, events=False).read("accept")
     stored: set[Row] = {"y", ("k", 0), "f", "J", "t", "h", "past", "retry", "steps", "rejected", "code"}
-    lines = step.lines([*reader.read("aim", "step", "judge"), Let(["before"], name("t")), *accept], stored)
+    phases = ["aim", "step", "judge"]
+    if plan.series is not None:
+        phases = [*["reach"] * (not plan.fixed), *phases, *["within"] * plan.dense]
+    lines = step.lines([*reader.read(*phases), Let(["before"], name("t")), *accept], stored)
     lines.append(f"ended += 0 if code == {float(Code.RUNNING)} else 1")
     if plan.dense:
         lines += [f"{at(row, w)} = y{d}" for d, row in rows.old.items()]
@@ -180,7 +184,10 @@ RUNTIME = ("maximum", "minimum", "powi")
 def kernel_text(plan: KernelPlan) -> str:
     """The text of the module: `run(table)` integrates members FIRST to END - 1 of a chunk."""
     rows = Rows(plan)
-    body = "\n\n\n".join([right_text(plan), *step_loops(plan, rows), *feed_texts(plan, rows), *reset_texts(plan)])
+    series = [function_text("series", plan.series)] if plan.series is not None else []
+    body = "\n\n\n".join(
+        [function_text("right", plan.formulas), *series, *step_loops(plan, rows), *feed_texts(plan, rows), *reset_texts(plan)]
+    )
     return f"{head_text(plan, body)}\n\n\n{body}\n"
 
 
@@ -267,9 +274,8 @@ def module_head(what: str, body: str, strict: bool, more: Sequence[str] = ()) ->
     return "\n\n\n".join(["\n".join(lines), *inlined])
 
 
-def right_text(plan: KernelPlan) -> str:
-    """The text of the right-hand side of one member."""
-    f = plan.formulas
+def function_text(name: str, f: Formulas) -> str:
+    """The text of a function of the time, the state and the parameters of one member, as the right-hand side."""
     arguments = ", ".join(["t", *names("y", f.states), *names("p", f.count)])
     end = f"    return ({', '.join(f.outputs)},)"
-    return "\n".join(["@inlined", f"def right({arguments}):", *(f"    {line}" for line in f.lines), end])
+    return "\n".join(["@inlined", f"def {name}({arguments}):", *(f"    {line}" for line in f.lines), end])

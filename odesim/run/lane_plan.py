@@ -103,7 +103,7 @@ class KernelPlan:
     watch: events, where there are. fixed: the step is given. parts: each member has a span of its own, and was saved before it. resets: the
     rules of events, where they are compiled. limited: steps have a largest size. chooses: the first step follows from the state; else it is
     one number of the call. declared: linear invariants that the System declares. noise: where there is some, the method is a Scheme.
-    by_state: each state has its own absolute tolerance.
+    by_state: each state has its own absolute tolerance. series: the Taylor coefficients, where the method takes them.
     """
 
     name: str
@@ -122,6 +122,7 @@ class KernelPlan:
     declared: tuple[LinearInvariant, ...] = ()
     noise: LaneNoise | None = None
     by_state: bool = False
+    series: Formulas | None = None
 
     @property
     def dense(self) -> bool:

@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import PAGE, Array, aligned_empty
+from odesim.base.backends import SERIES
 from odesim.base.errors import CodegenError, counted
 from odesim.base.memo import IdentityKey, Memo
 from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
 from odesim.ir.noise import MEMBER, STEP
 from odesim.ir.scalars import Formulas
+from odesim.ir.series import taylor_coefficients
 from odesim.run.conditions import Turns, part_obstacle, parts_of
 from odesim.run.lane_dense import start_sums
 from odesim.run.lane_feed import start_rows
@@ -35,6 +37,7 @@ from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.stepper.search_samples import memory_size
 from odesim.stepper.stabilised_methods import STABILISED
 from odesim.stepper.table import ANSWERS, SEARCH, new_table
+from odesim.stepper.taylor import Taylor, taylor_method, taylor_order
 from odesim.targets.cache import module_name
 from odesim.targets.linearization import declared_invariants, verified_invariants
 from odesim.targets.native import load_native
@@ -73,6 +76,14 @@ MOST_STATES = 64
 MOST_LINES = 1500  # of the right-hand side written out: beyond it a kernel takes longer to compile than it saves
 MOST_SLOPES = 1300  # lines of the right-hand side and its Jacobian, for a stiff method; a quarter may be guards against overflow
 METHOD: dict[str, Any] = {**METHODS, **ROSENBROCK, **STABILISED, MAP.name: MAP, **SCHEMES}
+
+
+def method_of(request: EnsembleRequest) -> Any:
+    """The method of a request."""
+    name = request.options.method
+    return taylor_method(taylor_order(request.options.rtol)) if name in SERIES else METHOD[name]
+
+
 _PLANS: Memo[KernelPlan | str] = Memo()
 
 
@@ -312,6 +323,8 @@ def method_obstacle(request: EnsembleRequest) -> str:
         return "numbers of stages that differ between members"
     if request.options.method in ROSENBROCK and request.dtype != "float64":
         return request.dtype
+    if request.options.method in SERIES and request.dtype != "float64":
+        return request.dtype
     return "a fixed step" if request.options.method in ROSENBROCK and request.options.step is not None else ""
 
 
@@ -327,7 +340,7 @@ def _plan(request: EnsembleRequest, numbers: Numbers, whole: Mapping[str, Any]) 
         IdentityKey(compiled),
         request.options.backend,
         sizes,
-        request.options.method,
+        method_of(request),
         request.saves,
         request.options.step is not None,
         bool(request.outputs.events),
@@ -357,12 +370,15 @@ def _make_plan(request: EnsembleRequest, numbers: Numbers, whole: Mapping[str, A
     for what, lines in (("a right-hand side", len(formulas.code)), ("events", watch.lines if watch else 0)):
         if lines > MOST_LINES:
             return f"{what} of {counted(lines, 'operation')}: at most {MOST_LINES}"
+    method = method_of(request)
     small = formulas.states <= FEW and request.options.method not in ROSENBROCK
     width = 1 if request.options.on.gpu else TWO_WIDTH if fixed or small else WIDTH
-    plan = KernelPlan(compiled.system.name, formulas, METHOD[request.options.method], width, request.strict, request.saves, watch, fixed)
+    plan = KernelPlan(compiled.system.name, formulas, method, width, request.strict, request.saves, watch, fixed)
     limited, chooses = request.options.max_step is not None and not fixed, request.options.first_step is None
     plan = replace(plan, parts=request.switches, limited=limited, chooses=chooses, by_state=request.options.by_state and not fixed)
     plan = replace(plan, rounds=stops_at_events(request), resets=reset_rules(request, numbers.sizes, whole))
+    if isinstance(method, Taylor):
+        plan = replace(plan, series=taylor_coefficients(formulas, method.order))
     if request.channels:
         plan = replace(plan, noise=lane_noise(request, formulas))
     if plan.stiff:
@@ -381,7 +397,7 @@ def lane_noise(request: EnsembleRequest, formulas: Formulas) -> LaneNoise:
 
 def make_watch(request: EnsembleRequest, sizes: Mapping[str, int], whole: Mapping[str, Any]) -> WatchedEvents | None:
     """The System's events for a kernel; None if none are requested. Raises CodegenError if they are too large."""
-    compiled, method = request.right, METHOD[request.options.method]
+    compiled, method = request.right, method_of(request)
     program, events = compiled.events_program, compiled.system.events
     if program is None or not (request.outputs.events or any(e.terminal for e in events)):
         return None

@@ -21,7 +21,7 @@ from odesim.inputs.bind import Numbers
 from odesim.run.conditions import Turns, part_obstacle, parts_of
 from odesim.run.lane_dense import start_sums
 from odesim.run.lane_feed import feed_texts
-from odesim.run.lane_kernel import head_text, right_text, step_loops
+from odesim.run.lane_kernel import function_text, head_text, step_loops
 from odesim.run.lane_plan import AT, KernelPlan, Rows
 from odesim.run.lanes import lane_plan, method_obstacle, put_statuses, reals, starts, tolerances
 from odesim.stepper.search_samples import memory_size
@@ -78,7 +78,7 @@ def thread_source(plan: KernelPlan) -> str:
 def thread_scope(plan: KernelPlan) -> ModuleScope:
     """The Python functions of one member, before translation."""
     rows = Rows(plan)
-    body = "\n\n\n".join([right_text(plan), *step_loops(plan, rows), *feed_texts(plan, rows, thread=True)])
+    body = "\n\n\n".join([function_text("right", plan.formulas), *step_loops(plan, rows), *feed_texts(plan, rows, thread=True)])
     scope, far = module_scope(f"{head_text(plan, body)}\n\n\n{body}\n"), distant_rows(plan, rows)
     return replace(scope, functions={name: InThread(far).visit(function) for name, function in scope.functions.items()})
 

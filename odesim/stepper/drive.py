@@ -13,7 +13,7 @@ import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.base.device import one_blas_thread
-from odesim.base.errors import SolveError
+from odesim.base.errors import CodegenError, SolveError
 from odesim.base.memo import IdentityKey, Memo
 from odesim.base.options import RunOptions
 from odesim.base.signals import ctrl_c, not_counted
@@ -33,6 +33,7 @@ from odesim.stepper.problem import Problem, Progress, Raw, check_options, save_g
 from odesim.stepper.readers import Switches
 from odesim.stepper.report import collect
 from odesim.stepper.table import COUNTS, NOISE, RUN, SEARCH, constants, new_table
+from odesim.stepper.taylor import NO_SERIES, Taylor, taylor_method, taylor_order
 
 SIGNATURES = {
     "run": "int64(int64)",
@@ -207,6 +208,27 @@ class ExplicitRun:
         return collect(self.state, self._code, stats)
 
 
+class TaylorRun(ExplicitRun):
+    """A run of the Taylor method, by a driver that is written out for its system from the first step on; options as of ExplicitRun."""
+
+    def __init__(self, problem: Problem, save: Array | None = None, *, rtol: float = RunOptions.rtol, **options: Any) -> None:
+        super().__init__(problem, taylor_method(taylor_order(rtol)), save, rtol=rtol, **options)
+        if getattr(problem.rhs, "written", None) is None:
+            raise SolveError(f"{NO_SERIES}; this one has more, or another type, or scales its stages: choose vern9")
+
+    def advance(self, most: float = math.inf) -> bool:
+        """As that of ExplicitRun. Raises SolveError where the right-hand side is not smooth."""
+        if self._long is None:
+            begun, self.state["left"] = time.perf_counter(), 0.0
+            self._run(self.state.address)  # the beginning alone
+            try:
+                self._long = self._for_long()
+            except CodegenError as error:
+                raise SolveError(f"{NO_SERIES}, and {error}; choose vern9") from error
+            self._seconds += time.perf_counter() - begun
+        return super().advance(most)
+
+
 class NoisyState(RunState):
     """The state of a run with noise."""
 
@@ -283,9 +305,9 @@ def written_run(rhs: Any, state: RunState) -> int:
     def make() -> int:
         text = written_text(right, method, switches, options.by_state)
         parts = [sources_text(SHARED, RULES, "@helper"), constants(RUN, COUNTS), text]
-        return load_native("\n\n".join(parts), "written", ["run"], once=True)["run"]
+        return load_native("\n\n".join(parts), "written", ["run"], once=not isinstance(method, Taylor))["run"]
 
-    return _WRITTEN((IdentityKey(right), method.name, switches, options.by_state), make)
+    return _WRITTEN((IdentityKey(right), method.name, method.order, switches, options.by_state), make)
 
 
 @cache

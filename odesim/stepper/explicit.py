@@ -4,12 +4,12 @@
 
 It is text, read together with step.py, which says how. LAST: the stage at the new point; 0 of a Map, whose stage 0 is the new state.
 NOISY: a scheme for noise (tableau.py). `draw` draws the normal numbers of a step, and `shake` makes of them the noise that a stage
-sees, among the parameters.
+sees, among the parameters. SERIES: `series` sets the stages between the first and the last to Taylor coefficients (taylor.py).
 """
 
 # "state": one number a component. "stage": that for each stage. "param": the parameters. All else is one number a member
 ROWS = {"y": "state", "z": "state", "x": "state", "k": "stage", "p": "param"}
-DOES = ("begin_events", "sample_events", "find_events", "keep_samples", "begin_laws", "watch_laws", "draw", "shake")
+DOES = ("begin_events", "sample_events", "find_events", "keep_samples", "begin_laws", "watch_laws", "draw", "shake", "series")
 LOGICAL = ("last",)
 
 
@@ -46,11 +46,26 @@ def inside(theta):  # the state at t + theta used
 
 
 def goal():  # the PI rule
-    return SAFETY * exp2(pi_goal(scale, past, fits, ALPHA, BETA))
+    return GROW if SERIES and fits else SAFETY * exp2(pi_goal(scale, past, fits, ALPHA, BETA))
 
 
 def remembered():  # log2 of the error norm
     return scale if scale > LOG2_LEAST_OLD else LOG2_LEAST_OLD
+
+
+def reach():  # of a series: its last two coefficients say how far a step may go, or the step before
+    k = series(t, y)
+    far = log2(larger(sum_of(square(k[LAST - 1] * (1.0 / (atol + rtol * abs(y))))) / N, SHORTEST)) * (0.5 / LAST)
+    further = log2(larger(sum_of(square(k[LAST - 2] * (1.0 / (atol + rtol * abs(y))))) / N, SHORTEST)) * (0.5 / (LAST - 1.0))
+    further = SAFETY * SAFETY * exp2(-larger(far, further))
+    h = further if further < h else h
+
+
+def within():  # of a series: the stages of its interpolant
+    scale = used
+    for s in stages(1, LAST - 1):
+        k[s] = k[s] * scale
+        scale = scale * used
 
 
 def step():
@@ -62,14 +77,26 @@ def step():
     elif LAST == 0:
         k[0] = right(t, y)
         z = dot((1.0,), k)
-    for s in stages(1, LAST - 1 if NOISY else LAST):
-        if NOISY:
-            shake(s, root, used)
-        k[s] = right(t + C[s] * used if C[s] < 1.0 else new, y + used * dot(A[s], k), z)
+    if SERIES:
+        if not ADAPTIVE:
+            k = series(t, y)
+        z = k[LAST - 1]
+        x = 0.0 * z
+        for s in stages(2, LAST):  # Horner's scheme, and that of the derivative: the smallest terms first
+            x = z + used * x
+            z = k[LAST - s] + used * z
+        x = z + used * x
+        z = y + used * z
+        k[LAST] = right(new, z)
+    else:
+        for s in stages(1, LAST - 1 if NOISY else LAST):
+            if NOISY:
+                shake(s, root, used)
+            k[s] = right(t + C[s] * used if C[s] < 1.0 else new, y + used * dot(A[s], k), z)
     if NOISY:
         z = y + used * dot(A[LAST], k)
     if ADAPTIVE:
-        first = squares(used * dot(E[0], k), y, z) / N
+        first = (squares(used / (LAST + 1.0) * (k[LAST] - x), y, z) if SERIES else squares(used * dot(E[0], k), y, z)) / N
         error = sqrt(first)
         if SECOND:  # II.10: |e5|^2 / sqrt(|e5|^2 + 0.01 |e3|^2); where e3 = 0 nothing is mixed, 0 / 0 is not meant
             second = squares(used * dot(E[1], k), y, z) / N

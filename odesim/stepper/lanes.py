@@ -499,6 +499,9 @@ class Written:
         raise TypeError(s)
 
     def _do(self, s: Do, stores: Collection[Row]) -> list[str]:
+        match s:
+            case Do(names, "series", [time, ast.Name(id=state)]):
+                return [self._called("series", names, time, state)]
         raise TypeError(s)
 
     def _sum(self, s: Sum) -> list[str]:
@@ -516,10 +519,12 @@ class Written:
             self._late = self.kinds.late
             out += [*self._weights(s.state), *(f"{self.local(state, d)} = {self._value(s.state, d)}" for d in range(self.n))]
             self._late = 0
-        stage = s.row
-        arguments = [self._value(s.time), *(self.local(state, d) for d in range(self.n)), *(f"p{q}" for q in range(len(self.places["p"])))]
-        out.append(f"{', '.join(self.local(stage, d) for d in range(self.n))}, = right({', '.join(arguments)})")
-        return out + self._kept(stage, stores)
+        return [*out, self._called("right", [s.row], s.time, state), *self._kept(s.row, stores)]
+
+    def _called(self, function: str, rows: Sequence[Row], time: ast.expr, state: Row) -> str:
+        """A line that sets rows by a function of a time and a state."""
+        arguments = [self._value(time), *(self.local(state, d) for d in range(self.n)), *(f"p{q}" for q in range(len(self.places["p"])))]
+        return f"{', '.join(self.local(row, d) for row in rows for d in range(self.n))}, = {function}({', '.join(arguments)})"
 
     def _kept(self, row: Row, stores: Collection[Row]) -> list[str]:
         """Lines that store a row that is to be stored when it is set."""

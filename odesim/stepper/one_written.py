@@ -16,6 +16,7 @@ from odesim.stepper.one_system import METHOD, TABLES, Printer, explicit_driver, 
 from odesim.stepper.readers import Switches, explicit_reader
 from odesim.stepper.statements import If, Row, Stages, Statement
 from odesim.stepper.tableau import Method
+from odesim.stepper.taylor import Taylor
 
 TABLED = ("LAST", "ALL", "A", "C", "E", "SAVES")
 """What the text that follows a step looks up in the memory of the run, for it is that of every method."""
@@ -43,6 +44,7 @@ class WrittenOut(Printer):
         known = {**self.exact.known, **switches.known}
         super().__init__("explicit", {k: v for k, v in known.items() if k not in TABLED}, METHOD, TABLES, by_state)
         self.places, self.last, self.events, self.by_state = explicit_driver(by_state).numbers, method.last, switches.events, by_state
+        self.series, self.adaptive = isinstance(method, Taylor), switches.adaptive
         n = right.formulas.states
         rows: dict[Row, range] = {"y": range(n), ("k", 0): range(n), "p": range(right.formulas.count)}
         rows.update({"atol": range(n)} if by_state else {})
@@ -52,23 +54,31 @@ class WrittenOut(Printer):
     def _part(self, name: str, statements: list[Statement]) -> list[str]:
         if name in ("begin", "first"):  # a run has begun
             return ["pass"]
+        if name == "aim" and self.series:
+            reach = self.step.lines(self.exact.read("reach")) if self.adaptive else []
+            return [*self._places(), *reach, *super()._part(name, statements)]
         return self._stepped(statements) if name == "step" else super()._part(name, statements)
 
     def _stepped(self, statements: list[Statement]) -> list[str]:
         """Lines of a step and its judgement."""
-        places = [f"{row}_row = doubles({row})" for row in ("y", "z", *(["atol"] if self.by_state else []))]
-        places += [f"k{j}_row = doubles(at[K] + order[{j}] * row)" for j in range(self.last + 1)]
         # what follows the first loop over stages: those for the interpolant alone, evaluated by address where they are needed
-        dense = [s for s in statements if any(isinstance(part, Stages) for part in (s.yes if isinstance(s, If) else [s]))][1:]
+        dense = [s for s in statements if any(isinstance(part, Stages) for part in (s.yes if isinstance(s, If) else [s]))][-1:]
         needed = [*self._stored(*(("k", j) for j in range(1, self.last)))] or ["pass"]
+        if self.series:
+            needed = [*self.step.lines(self.exact.read("within")), *needed]
         return [
-            *places,
+            *([] if self.series else self._places()),
             *self.step.lines(self.exact.read("step")),
             f"calls = calls + {float(self.last)}",
             *self._stored("z", ("k", self.last)),
             *(needed if self.events else ["if due < new:", *inner(needed)]),
             *self._lines([*dense, *self.reader.read("judge")]),
         ]
+
+    def _places(self) -> list[str]:
+        """Lines that name the memory of rows."""
+        places = [f"{row}_row = doubles({row})" for row in ("y", "z", *(["atol"] if self.by_state else []))]
+        return places + [f"k{j}_row = doubles(at[K] + order[{j}] * row)" for j in range(self.last + 1)]
 
     def _stored(self, *rows: Row) -> list[str]:
         """Lines that store components of rows."""
@@ -78,4 +88,5 @@ class WrittenOut(Printer):
 def written_text(right: WrittenRight, method: Method, switches: Switches, by_state: bool) -> str:
     """The text of the driver and its right-hand side, which follows the text of what all drivers call."""
     driver = WrittenOut(right, method, switches, by_state).driver()
-    return "\n\n\n".join([right.text, driver.text, 'run = njit("int64(int64)", **options)(run)\n'])
+    series = [right.series(method.order)] if isinstance(method, Taylor) else []
+    return "\n\n\n".join([right.text, *series, driver.text, 'run = njit("int64(int64)", **options)(run)\n'])

@@ -10,10 +10,11 @@ from odesim.stepper.codes import Code
 from odesim.stepper.rosenbrock_methods import Rosenbrock
 from odesim.stepper.statements import Reader, Text
 from odesim.stepper.tableau import Method
+from odesim.stepper.taylor import Taylor
 
 CHECKED = 0.8
 """The point of a Rosenbrock step at which the interpolant is checked: near the largest error of either method on a stiff component."""
-EXPLICIT = {"IMPLICIT": False, "NOISY": False, "STABILISED": False}
+EXPLICIT = {"IMPLICIT": False, "NOISY": False, "STABILISED": False, "SERIES": False}
 """What an explicit step knows, whatever the method."""
 
 
@@ -52,6 +53,7 @@ def explicit_reader(method: Method, switches: Switches, *, by_state: bool = Fals
         "LAST": m.last, "ALL": m.stages, "A": m.A.tolist(), "C": m.c.tolist(), "E": m.E.tolist(),
         "ALPHA": m.gains[0], "BETA": m.gains[1], "SHRINK": m.factors[0], "GROW": m.factors[1], "START_POWER": 1 / max(m.error_order, 1),
         "SECOND": any(m.E[1]), "UNSEEN": float(m.E[0, inner - 1]) == 0.0, **EXPLICIT, **switches.known, **numbers_of_control(),
+        "SERIES": isinstance(m, Taylor),
     }  # fmt: skip
     return Reader(step_text("explicit", by_state), known, lambda theta: horner(m.P.tolist(), theta))
 

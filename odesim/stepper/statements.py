@@ -375,7 +375,8 @@ class Reader:
                 return [Right(self._row(target), self._fold.visit(time), self._fold.visit(state), left)]
             case ast.Assign(targets=[target], value=ast.Call(func=ast.Name(id=what), args=arguments)) if what in self.text.does:
                 results = target.elts if isinstance(target, ast.Tuple) else [target]
-                return [Do([self._row(t) for t in results], what, [self._fold.visit(a) for a in arguments])]
+                rows = [row for t in results for row in self._rows(t)]
+                return [Do(rows, what, [self._fold.visit(a) for a in arguments])]
             case ast.Assign(targets=[ast.Subscript() as target], value=value):
                 return [Each(self._row(target), self._fold.visit(value))]
             case ast.Assign(targets=[ast.Name(id=row)], value=value) if row in self.text.rows:
@@ -404,6 +405,12 @@ class Reader:
             out += self._block(copied(body))
         self.known.pop(index, None)
         return out
+
+    def _rows(self, e: ast.expr) -> list[Row]:
+        """The row, or all stages between the first and the last, where they are known."""
+        if isinstance(e, ast.Name) and self.text.rows.get(e.id) == "stage":
+            return [(e.id, j) for j in range(1, self.known.get("LAST", 1))]
+        return [self._row(e)]
 
     def _row(self, e: ast.expr) -> Row:
         e = self._fold.visit(e)

@@ -360,6 +360,7 @@ class BoundNumba:
 
     def _write(self, whole: Mapping[str, Any]) -> "WrittenRight | None":
         from odesim.ir.scalars import WrittenRight
+        from odesim.ir.series import taylor_coefficients
         from odesim.targets.unroll import write_out
 
         c = self.compiled
@@ -374,7 +375,8 @@ class BoundNumba:
                 for i in range(np.size(self.params[name]) if name in formulas.values else 0):
                     params[formulas.values[name] + i] = f"doubles(ints(at[TABLE])[{k}])[{i + j}]"
         text = written_module(formulas, c.strict)
-        return WrittenRight(formulas, tuple(params), text) if formulas.weight <= FEW_OPERATIONS else None
+        series = lambda order: written_module(taylor_coefficients(formulas, order), c.strict, "series")  # noqa: E731
+        return WrittenRight(formulas, tuple(params), text, series) if formulas.weight <= FEW_OPERATIONS else None
 
     @property
     def scales(self) -> bool:

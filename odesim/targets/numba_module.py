@@ -206,13 +206,13 @@ def module_source(system: System, kernel: Kernel, functions: CFunctions, texts: 
     return "\n\n\n".join(["\n".join(lines), *texts]) + "\n"
 
 
-def written_module(f: Formulas, strict: bool) -> str:
-    """The text of right(t, y0, ..., p0, ...) with these formulas, with what it imports and its options, to be joined with other text."""
+def written_module(f: Formulas, strict: bool, name: str = "right") -> str:
+    """The text of name(t, y0, ..., p0, ...) with these formulas, with what it imports and its options, to be joined with other text."""
     imports = [*own_imports(f.words), *_imports({"stages": ("maximum", "minimum", "powi")}, f.words)]
     mode = "False" if strict else '{"contract"}'
     options = f"options = dict(fastmath={mode})  # runtime {key_for(f.words)}"
     arguments = ["t", *(f"y{d}" for d in range(f.states)), *(f"p{q}" for q in range(f.count))]
-    head = ["@njit(forceinline=True, **options)", f"def right({', '.join(arguments)}):"]
+    head = ["@njit(forceinline=True, **options)", f"def {name}({', '.join(arguments)}):"]
     return "\n".join([*imports, options, "", "", *head, *margin([*f.lines, f"return ({', '.join(f.outputs)},)"])])
 
 

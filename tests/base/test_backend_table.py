@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import odesim
-from odesim.base.backends import BACKENDS, DTYPES, ENSEMBLE, EXPLICIT, RUN, STABILISED, STIFF, TRAINING, backends_for, find_backend
+from odesim.base.backends import BACKENDS, DTYPES, ENSEMBLE, EXPLICIT, RUN, SERIES, STABILISED, STIFF, TRAINING, backends_for, find_backend
 from odesim.base.errors import ParamError
 from odesim.base.options import RunOptions
 from odesim.stepper.methods import METHODS
@@ -28,7 +28,7 @@ def test_a_row_is_sound(name):
     backend = BACKENDS[name]
     assert backend.name == name and backend.uses and set(backend.uses) <= set(USES) and set(backend.dtypes) <= set(DTYPES)
     for ability in backend.uses.values():
-        assert set(ability.strict) <= set(ability.methods) <= {*EXPLICIT, *STIFF, *STABILISED} and ability.summary
+        assert set(ability.strict) <= set(ability.methods) <= {*EXPLICIT, *STIFF, *STABILISED, *SERIES} and ability.summary
 
 
 @pytest.mark.parametrize("use", USES)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 import odesim
+from odesim.base.backends import SERIES
 from odesim.base.errors import OdesimError
 from tests.support.balls import BALLS
 from tests.support.dips import DIPS
@@ -94,7 +95,7 @@ def digest_of_members(found: Any) -> tuple[str, str, int, int]:
 def cases() -> Iterator[Case]:
     """All cases, by model."""
     for model in sorted([*MODELS, *EVENTS]):
-        for method, steps in METHODS.items():
+        for method, steps in {**METHODS, **dict.fromkeys(SERIES, (None,))}.items():
             for step in steps:
                 yield Case(model, method, "one", step)
                 if "grid" in MODELS.get(model, {}) and model not in ALONE:

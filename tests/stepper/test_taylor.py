@@ -1,0 +1,115 @@
+"""The Taylor method answers to the laws of explicit methods: its order, its tolerance, what it saves, finds and refuses."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sympy import Rational, sin, symbols
+
+import odesim
+from odesim.base.errors import SolveError
+from odesim.stepper.taylor import taylor_order
+from odesim.symbolic import System, time
+from tests.stepper.test_order import slope
+from tests.support.balls import BALLS
+from tests.support.systems import SOURCE
+from tests.support.threads import same_as_runs
+
+x, y, u, v = symbols("x y u v")
+TOLERANCES = np.array([1e-4, 1e-7, 1e-10, 1e-13])
+
+
+def orbit() -> System:
+    """A Kepler orbit of eccentricity .5 from its nearest point; its period is 2 pi."""
+    cube = (x**2 + y**2) ** Rational(3, 2)
+    start = {x: 0.5, y: 0.0, u: 0.0, v: 3**0.5}
+    return System(name="a.orbit", source=SOURCE, axes={}, equations={x: u, y: v, u: -x / cube, v: -y / cube}, initial=start)
+
+
+def run(system: Any, end: float, **options: Any) -> Any:
+    return odesim.integrate(system, span=(0.0, end), **{"method": "taylor", **options})
+
+
+def error(found: Any) -> float:
+    """The largest difference of an orbit's end to its start."""
+    return max(abs(float(found.y_end[name]) - float(found.y[name][0])) for name in "xyuv")
+
+
+@pytest.mark.parametrize("rtol", [1e-3, 1e-6])
+def test_order(rtol):
+    """Halving a fixed step divides the error by 2^order, the order that the tolerance has; a part of the next power is still seen."""
+    pendulum = System(name="a.pendulum", source=SOURCE, axes={}, equations={x: y, y: -sin(x)}, initial={x: 1.0, y: 0.5})
+    steps = np.array([1 / 2, 1 / 4, 1 / 8])
+    true = run(pendulum, 2.0, method="dop853", rtol=1e-14, atol=1e-14).y_end
+    ends = [run(pendulum, 2.0, rtol=rtol, step=h).y_end for h in steps]
+    errors = [max(abs(float(end[name] - true[name])) for name in "xy") for end in ends]
+    assert taylor_order(rtol) - 0.2 < slope(steps, errors) < taylor_order(rtol) + 0.95
+
+
+def test_error_follows_tolerance():
+    """A thousandth of the tolerance makes a thousandth of the error, about, as of every method; no step is rejected."""
+    runs = [run(orbit(), 2 * np.pi, rtol=tol, atol=tol) for tol in TOLERANCES]
+    errors = np.array([error(r) for r in runs])
+    assert np.all(errors < 50 * TOLERANCES)
+    assert slope(TOLERANCES, errors) == pytest.approx(1, abs=0.4)
+    assert all(r.stats["rejected"] == 0 and r.stats["steps"] < 60 for r in runs)
+
+
+def test_states_between_steps():
+    """Saved states are as exact as those at steps: against a run that steps to each of them."""
+    at = np.linspace(0, 6, 41)
+    saved, stepped = (run(orbit(), 6.0, rtol=1e-10, atol=1e-10, save=at, **more) for more in ({}, {"stop_at": tuple(at[1:-1])}))
+    assert len(saved.t) == 41 and saved.stats["steps"] < 41
+    for name in "xyuv":
+        np.testing.assert_allclose(saved.y[name], stepped.y[name], rtol=0, atol=50 * 1e-10)
+
+
+def test_coefficients_that_vanish_are_no_proof():
+    """Of x' = t^20 all coefficients up to the order are 0 at t = 0: the right-hand side at the end of a step tells."""
+    found = run(System(name="a.late", source=SOURCE, axes={}, equations={x: time**20}, initial={x: 0.0}), 1.0, rtol=1e-9, atol=1e-9)
+    assert float(found.y_end["x"]) == pytest.approx(1 / 21, abs=1e-8)
+
+
+def test_a_constant_right_side():
+    """Is integrated to rounding in a few steps."""
+    found = run(System(name="a.line", source=SOURCE, axes={}, equations={x: time * 0 + 2}, initial={x: 0.0}), 3.0)
+    assert float(found.y_end["x"]) == pytest.approx(6.0, abs=1e-14) and found.stats["steps"] < 10
+
+
+@pytest.mark.parametrize("options", [{"save": 7}, {"step": 0.1}, {}], ids=["saves", "fixed", "end"])
+def test_lanes_are_runs(options):
+    """Strict members have the bits, steps and events of strict runs."""
+    mu = np.linspace(0.6, 2.4, 40).reshape(10, 4)
+    more = {"method": "taylor", "rtol": 1e-8, "atol": 1e-10, **options}
+    found = odesim.ensemble("joma.nonlinear", params={"mu": mu}, strict=True, max_events=0 if "step" in options else 8, **more)
+    same_as_runs(found, "joma.nonlinear", 3, {"mu": mu}, **{"save": 2, **more})
+
+
+def test_events_that_set_states():
+    """Balls bounce at the moments that vern9 finds."""
+    runs = [odesim.integrate(BALLS, method=m, rtol=1e-10, atol=1e-12) for m in ("taylor", "vern9")]
+    ours, theirs = ([e["t"] for e in r.events["bounce"]] for r in runs)
+    assert ours == pytest.approx(theirs, abs=1e-9) and len(ours) > 5
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "what"),
+    [
+        ("margin.next_token", {}, "a condition has no Taylor series"),
+        ("in_context.markov_bias", {}, "abs has no Taylor series"),
+        ("classics.deep_linear", {}, "200 operations; this one has more"),
+        ("joma.nonlinear", {"dtype": "float32"}, "in float64"),
+        ("joma.nonlinear", {"backend": "numpy"}, "numba can do taylor"),
+        ("noise.double_well", {}, "which taylor does not take"),
+    ],
+)
+def test_what_it_cannot_do_is_said(model, options, what):
+    """In one sentence, before anything is computed."""
+    with pytest.raises(SolveError, match=what):
+        odesim.integrate(model, method="taylor", **options)
+
+
+def test_members_that_it_cannot_do():
+    """Are refused before the first."""
+    with pytest.raises(SolveError, match="not float32; choose vern9"):
+        odesim.ensemble("joma.nonlinear", params={"mu": np.ones((3, 4))}, method="taylor", dtype="float32")
