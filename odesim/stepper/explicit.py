@@ -45,7 +45,7 @@ def inside(theta):  # the state at t + theta used
     return y + used * dot(weights(theta), k)
 
 
-def goal():  # the PI rule
+def goal():  # the PI rule; a series whose step was accepted is held back by `reach` alone, which knows more than the last error
     return GROW if SERIES and fits else SAFETY * exp2(pi_goal(scale, past, fits, ALPHA, BETA))
 
 
@@ -53,7 +53,9 @@ def remembered():  # log2 of the error norm
     return scale if scale > LOG2_LEAST_OLD else LOG2_LEAST_OLD
 
 
-def reach():  # of a series: its last two coefficients say how far a step may go, or the step before
+def reach():  # of a series: h no longer than its last two coefficients allow
+    # where term n alone is of the size of the tolerance: with the order that belongs to rtol about the e^-2 of a radius of convergence of
+    # Jorba and Zou, sec. 3. Two terms, as every second one of an even or odd function vanishes
     k = series(t, y)
     far = log2(larger(sum_of(square(k[LAST - 1] * (1.0 / (atol + rtol * abs(y))))) / N, SHORTEST)) * (0.5 / LAST)
     further = log2(larger(sum_of(square(k[LAST - 2] * (1.0 / (atol + rtol * abs(y))))) / N, SHORTEST)) * (0.5 / (LAST - 1.0))
@@ -61,7 +63,7 @@ def reach():  # of a series: its last two coefficients say how far a step may go
     h = further if further < h else h
 
 
-def within():  # of a series: the stages of its interpolant
+def within():  # of a series: coefficients times powers of the step are the stages that the interpolant reads
     scale = used
     for s in stages(1, LAST - 1):
         k[s] = k[s] * scale
