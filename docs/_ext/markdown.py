@@ -17,6 +17,7 @@ from odesim.symbolic import System
 from odesim.symbolic.definition import all_names
 
 ROOT = Path(__file__).parents[2]
+SCREEN = 15  # formulas
 WORD = re.compile(r"\\mathrm\{(\w+)\}")
 
 
@@ -60,6 +61,16 @@ def prose(text: str, system: System) -> str:
                 out += "".join(f"${signs[w]}$" if n % 2 and w not in ("a", "A", "I") else plain(w) for n, w in enumerate(words))
         parts[k] = out
     return "".join(parts)
+
+
+def folded(text: str) -> str:
+    """Sections of Markdown, each under a line in bold, of which long ones are to be opened: steps of an iteration are many formulas."""
+    parts = re.split(r"^\*\*(.+)\*\*$", text, flags=re.MULTILINE)
+    out = parts[:1]
+    for title, section in zip(parts[1::2], parts[2::2], strict=True):
+        count = section.count("\n$$\n") // 2
+        out.append(f"::::{{dropdown}} {title}: {count} formulas\n{section}\n::::\n" if count > SCREEN else f"**{title}**{section}")
+    return "".join(out)
 
 
 def bibliography(keys: set[str]) -> list[str]:

@@ -20,7 +20,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
-from markdown import bibliography, captions, methods_table, plain, prose
+from markdown import bibliography, captions, folded, methods_table, plain, prose
 from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 from plotly.offline import get_plotlyjs
@@ -286,7 +286,7 @@ def write_family(folder: Path, family: str, names: list[str], run: bool) -> list
             draw_model(folder, name)
         blank(picture, picture.with_suffix(".small.png"))
         parts += [f"## {plain(name)}", f"**{titles[name]}**", shown(name, titles[name], run), prose(text.strip(), system)]
-        parts += ["Source: " + markdown(system).partition("\n\n")[2], f"```sh\nodesim integrate {name} --plot {family}.png\n```"]
+        parts += ["Source: " + folded(markdown(system).partition("\n\n")[2]), f"```sh\nodesim integrate {name} --plot {family}.png\n```"]
     if claims := all_claims(family):
         parts += [
             "## What the papers state",

@@ -14,6 +14,7 @@ import odesim
 from odesim.cli import cli
 
 ROOT = Path(__file__).parents[2]
+EQUATION = "$$\nx = y\n$$\n\n"
 DOCS = ROOT / "docs"
 PAGES = [
     "index.md",
@@ -117,3 +118,23 @@ def test_captions_are_lists_of_panels(text, shown, monkeypatch):
     """Each panel is found, and nothing is lost."""
     monkeypatch.syspath_prepend(DOCS / "_ext")
     assert run_path(str(DOCS / "_ext" / "markdown.py"))["captions"](text) == shown
+
+
+@pytest.mark.parametrize(("count", "folds"), [(15, 0), (16, 1)])
+def test_long_sections_are_folded(count, folds, monkeypatch):
+    """A section of more than a screen of formulas is opened by a click; nothing is lost."""
+    text = f"a paper\n\n**Equations**\n\n{EQUATION}\n**Where**\n\n{EQUATION * count}\n**Defaults**\n\nM = 3\n"
+    monkeypatch.syspath_prepend(DOCS / "_ext")
+    shown = run_path(str(DOCS / "_ext" / "markdown.py"))["folded"](text)
+    assert shown.count("{dropdown}") == folds and shown.count(EQUATION) == count + 1
+    assert "**Equations**" in shown and (f"{{dropdown}} Where: {count} formulas" if folds else "**Where**") in shown
+
+
+def test_cells_know_their_columns():
+    """All but the first of a row, in tables of the site, not in those that a notebook prints."""
+    pytest.importorskip("sphinx", reason="pip install 'odesim[docs]'")
+    head = '<table class="docutils x"><tr><th class="head"><p>a</p></th>\n<th><p>b <code>c</code></p></th></tr>'
+    table = f"{head}\n<tr><td>1</td><td>2</td></tr></table>"
+    with_headings = run_path(str(DOCS / "_ext" / "tables.py"))["with_headings"]
+    assert with_headings(table) == table.replace("<td>2", '<td data-head="b c">2')
+    assert with_headings(other := table.replace("docutils", "dataframe")) == other
