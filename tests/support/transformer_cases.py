@@ -35,10 +35,9 @@ CASES: dict[str, dict[str, Any]] = {
 }
 EXTRAS: dict[str, tuple[str, ...]] = {
     "plain": (),
-    "padding": ("padding",),
     "log_weight": ("log_weight",),
     "weight": ("weight",),
-    "all three": ("padding", "log_weight", "weight"),
+    "both": ("log_weight", "weight"),
 }
 
 
@@ -63,10 +62,9 @@ def batch_for(model: Transformer, extras: tuple[str, ...] = (), R: int = R, B: i
     if model.at == "given":
         batch["positions"] = rng.integers(-1, T, (R, B, *P))  # some twice, some left out
     batch["targets"] = rng.integers(-1 if P else 0, model.classes, (R, B, *P))
-    lengths = rng.integers(1, T, (R, B, 1))
+    unseen = np.arange(T) < rng.integers(0, T, (R, B, 1))  # at least the last token is seen
     entries = {
-        "padding": np.arange(T) < lengths,  # left padding: at least the last token stays
-        "log_weight": rng.standard_normal((R, B, T)),
+        "log_weight": np.where(unseen, -np.inf, rng.standard_normal((R, B, T))),
         "weight": rng.random((R, B)),
     }
     return batch | {name: entries[name] for name in extras}

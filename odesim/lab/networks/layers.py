@@ -223,18 +223,13 @@ def split_heads(x: Array, B: int, H: int) -> Array:
     return x.reshape(R, B, N // B, H, d // H).transpose(0, 1, 3, 2, 4)
 
 
-def key_bias(T: int, like: Array, *, causal: bool, padding: Array | None, log_weight: Array | None) -> Array | None:
+def key_bias(T: int, like: Array, *, causal: bool, log_weight: Array | None) -> Array | None:
     """The bias of attention logits, (T, T) or (R, B, 1, T or 1, T), or None: -inf for masked keys, log_weight (R, B, T) by key.
 
-    padding (R, B, T): True at masked keys. like: an array on the same device, with the same dtype.
+    like: an array on the same device, with the same dtype.
     """
     xp, dtype = array_namespace(like), like.dtype
-    bias = None
-    if log_weight is not None:
-        bias = log_weight.astype(dtype)[:, :, None, None]  # (R, B, 1, 1, T)
-    if padding is not None:
-        hidden = xp.where(padding, -math.inf, 0.0).astype(dtype)[:, :, None, None]
-        bias = hidden if bias is None else bias + hidden
+    bias = None if log_weight is None else log_weight.astype(dtype)[:, :, None, None]  # (R, B, 1, 1, T)
     if causal:
         later = xp.where(xp.arange(T)[None] > xp.arange(T)[:, None], -math.inf, 0.0).astype(dtype)  # (T, T)
         bias = later if bias is None else bias + later

@@ -169,7 +169,7 @@ class Transformer(Network):
         if self.positions:
             by_sample = x.reshape(R, B, T, -1)
             by_sample += params["position"][:, None, :T]
-        bias = layers.key_bias(T, x, causal=self.causal, padding=batch.get("padding"), log_weight=batch.get("log_weight"))
+        bias = layers.key_bias(T, x, causal=self.causal, log_weight=batch.get("log_weight"))
         tapes = []
         for i in range(self.layers):
             x, tape = block(x, params_of_layer(params, f"layer{i}."), self, B=B, bias=bias)  # (R, B * T, d)
@@ -256,9 +256,8 @@ def params_of_layer(params: Params, prefix: str) -> Params:
 #
 # A batch holds tokens (R, B, T), targets, and some of:
 # positions (R, B, P) of the outputs in the loss where at is "given"; a negative one is left out;
-# padding (R, B, T): True at tokens that are not attended;
-# log_weight (R, B, T): added to the logits of a key, ln n of a key that stands for n identical ones (they must be alike in every
-# layer, so without positions; with a causal mask they must come before all other tokens);
+# log_weight (R, B, T): added to the logits of a key, -inf of one that is not attended, ln n of one that stands for n identical ones (they
+# must be alike in every layer, so without positions; with a causal mask they must come before all other tokens);
 # weight (R, B): how often a sample counts.
 # targets are classes (R, B) where at is "last", else (R, B, T) or (R, B, P); a negative class is left out of the mean.
 
@@ -275,7 +274,7 @@ def check_batch(model: Transformer, batch: Batch) -> tuple[int, int, int]:
     if model.positions and model.positions < T:
         raise ParamError(f"a sequence of {counted(T, 'token')} is longer than the {counted(model.positions, 'learned position')}")
     _within("tokens", tokens, model.vocabulary, low=0)
-    shapes: dict[str, tuple[int, ...]] = {"padding": (R, B, T), "log_weight": (R, B, T), "weight": (R, B)}
+    shapes: dict[str, tuple[int, ...]] = {"log_weight": (R, B, T), "weight": (R, B)}
     read: tuple[int, ...] = {"last": (), "all": (T,)}.get(model.at, ())
     if model.at == "given":
         if batch["positions"].shape[:2] != (R, B) or batch["positions"].ndim != 3:
@@ -405,14 +404,12 @@ class ForwardPass:
 
 
 def attention_entropies(run: ForwardPass) -> Array:
-    """The entropy (R, L, H) of the attention weights of each layer and head, averaged over samples and queries without padding.
+    """The entropy (R, L, H) of the attention weights of each layer and head, averaged over samples and queries.
 
     A key that represents n identical ones (log_weight ln n) counts as n keys; samples are weighted by `weight`.
     """
     batch, xp = run.batch, array_namespace(run.outputs)
     queries = xp.ones(run.shape, run.outputs.dtype)
-    if "padding" in batch:
-        queries *= ~batch["padding"]
     if "weight" in batch:
         queries *= batch["weight"][:, :, None]
     queries /= queries.sum(axis=(1, 2), keepdims=True)

@@ -19,7 +19,7 @@ def test_a_head_is_one_update_of_a_memory(causal):
     x, w_q, w_k, w_v = (rng.standard_normal(shape) for shape in ((1, B * T, D), (1, D, D), (1, D, D), (H, E, E)))
     q, k = linear(x, w_q), linear(x, w_k)
     v = np.concatenate([k[:, :, h * E : (h + 1) * E] @ w_v[h] for h in range(H)], axis=2)
-    out, weights = attention(q, k, v, B=B, H=H, bias=key_bias(T, q, causal=causal, padding=None, log_weight=None))
+    out, weights = attention(q, k, v, B=B, H=H, bias=key_bias(T, q, causal=causal, log_weight=None))
     for b, h, t in np.ndindex(B, H, T):
         part = slice(h * E, (h + 1) * E)
         seen = k[0, b * T : b * T + (t + 1 if causal else T), part]

@@ -19,8 +19,6 @@ def torch_loss(model: Transformer, p, batch):
     mask = torch.zeros(B, 1, T, T, dtype=torch.float64).masked_fill(~allowed, -torch.inf)
     if "log_weight" in batch:
         mask = mask + batch["log_weight"][:, None, None]
-    if "padding" in batch:
-        mask = mask.masked_fill(batch["padding"][:, None, None], -torch.inf)
 
     def norm(x, name):
         return F.layer_norm(x, (d,), p[f"{name}_gain"], p[f"{name}_shift"])

@@ -102,8 +102,10 @@ def test_activation_far_out(name):
 
 
 def keys(causal, padded, weighted):
-    padding = (np.arange(T) >= np.array([[5, 3, 2], [4, 5, 1]])[:, :, None]) if padded else None  # lengths (R, B)
-    return key_bias(T, np.empty(0), causal=causal, padding=padding, log_weight=normal(9, R, B, T) if weighted else None)
+    weights = normal(9, R, B, T) if weighted else np.zeros((R, B, T))
+    unseen = np.arange(T) >= np.array([[5, 3, 2], [4, 5, 1]])[:, :, None]  # lengths (R, B)
+    log_weight = np.where(unseen, -np.inf, weights) if padded else weights
+    return key_bias(T, np.empty(0), causal=causal, log_weight=log_weight if padded or weighted else None)
 
 
 MASKS = [(c, p, w) for c in (False, True) for p in (False, True) for w in (False, True)]
@@ -136,10 +138,10 @@ def test_attention_gradient(mask):
 
 
 def test_attention_to_nothing():
-    """A query whose keys are all padding gets zeros and passes on no gradient, without a warning."""
-    padding = np.zeros((R, B, T), bool)
-    padding[:, :, :2] = True  # left padding: under a causal mask the first two queries see padding only
-    bias = key_bias(T, np.empty(0), causal=True, padding=padding, log_weight=None)
+    """A query whose keys are all hidden gets zeros and passes on no gradient, without a warning."""
+    weights = np.zeros((R, B, T))
+    weights[:, :, :2] = -np.inf  # under a causal mask the first two queries see these alone
+    bias = key_bias(T, np.empty(0), causal=True, log_weight=weights)
     x, c = normal(0, R, N, D), normal(1, R, N, D)
     out, a = attention(x, x, x, B=B, H=2, bias=bias)
     assert (out.reshape(R, B, T, D)[:, :, :2] == 0).all() and (a[..., 2:, :].sum(-1) > 0.9).all()

@@ -17,7 +17,7 @@ def same(ours, theirs, what=""):
     np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-13, err_msg=what)
 
 
-ALONE_AND_TOGETHER = [(case, extras) for case in CASES for extras in EXTRAS if case == "default" or extras in ("plain", "all three")]
+ALONE_AND_TOGETHER = [(case, extras) for case in CASES for extras in EXTRAS if case == "default" or extras in ("plain", "both")]
 
 
 @pytest.mark.first(5)
@@ -38,7 +38,7 @@ def test_gradient(case, extras):
 def test_seeds_together_are_seeds_alone(case, dtype):
     """Three seeds at once have the bits of each alone, in start, loss and gradients; no dtype changes on the way."""
     model, seeds = make(case), (4, 0, 9)
-    params, batch = start(model, seeds, dtype), batch_for(model, EXTRAS["all three"], R=3)
+    params, batch = start(model, seeds, dtype), batch_for(model, EXTRAS["both"], R=3)
     loss, g = model.loss_and_gradients(params, batch)
     assert {loss.dtype, *(x.dtype for x in params.values()), *(x.dtype for x in g.values())} == {np.dtype(dtype)}
     for r, seed in enumerate(seeds):
@@ -110,18 +110,19 @@ def test_shapes_of_a_pass():
 
 
 @pytest.mark.parametrize("case", ["default", "hierarchy", "masked", "bidirectional"])
-def test_padding_has_no_influence(case):
-    """Other tokens in the padding change no bit of the loss and no gradient but their own (none)."""
+def test_what_is_not_attended_has_no_influence(case):
+    """Other tokens of weight 0 change no bit of the loss and no gradient but their own (none)."""
     model = make(case)
-    params, batch = start(model), batch_for(model, ("padding",))
-    if model.at == "given":  # outputs at padding count for what they are; here none is read
-        batch["positions"] = np.where(np.take_along_axis(batch["padding"], np.maximum(batch["positions"], 0), 2), -1, batch["positions"])
-    other = batch | {"tokens": np.where(batch["padding"], (batch["tokens"] + 1) % V, batch["tokens"])}
+    unseen = np.arange(T) < np.array([[1, 2, 3], [2, 1, 4]])[..., None]
+    params, batch = start(model), batch_for(model) | {"log_weight": np.where(unseen, -np.inf, 0.0)}
+    if model.at == "given":  # outputs there count for what they are; here none is read
+        batch["positions"] = np.where(np.take_along_axis(unseen, np.maximum(batch["positions"], 0), 2), -1, batch["positions"])
+    other = batch | {"tokens": np.where(unseen, (batch["tokens"] + 1) % V, batch["tokens"])}
     (loss, g), (loss_other, g_other) = model.loss_and_gradients(params, batch), model.loss_and_gradients(params, other)
     np.testing.assert_array_equal(loss, loss_other)
     for name in g:
         np.testing.assert_allclose(g[name], g_other[name], rtol=1e-12, atol=1e-16, err_msg=name)  # sums of a table's rows in another order
-    assert (model.loss_of(params, {n: x for n, x in other.items() if n != "padding"}) != loss).all()
+    assert (model.loss_of(params, {n: x for n, x in other.items() if n != "log_weight"}) != loss).all()
 
 
 @pytest.mark.parametrize("causal", [True, False])
@@ -130,7 +131,7 @@ def test_padded_is_shorter(causal):
     model = make("masked", causal=causal, positions=0)
     params, batch = start(model), batch_for(model)
     longer = batch | {"tokens": np.pad(batch["tokens"], ((0, 0), (0, 0), (0, 3)), constant_values=2)}
-    longer["padding"] = np.broadcast_to(np.arange(T + 3) >= T, (R, B, T + 3))
+    longer["log_weight"] = np.broadcast_to(np.where(np.arange(T + 3) >= T, -np.inf, 0.0), (R, B, T + 3))
     (loss, g), (loss_padded, g_padded) = (model.loss_and_gradients(params, x) for x in (batch, longer))
     same(loss, loss_padded)
     for name in g:
@@ -267,7 +268,7 @@ BAD = [
     ({}, {"targets": np.full((1, 2), 7)}, "targets lie in 0 to 6, not 7"),
     ({}, {"targets": TOKENS}, "targets of this batch have the shape (1, 2), not (1, 2, 3)"),
     ({}, {"weight": np.ones(2)}, "weight of this batch has the shape (1, 2), not (2,)"),
-    ({}, {"padding": np.zeros((1, 3), bool)}, "padding of this batch has the shape (1, 2, 3), not (1, 3)"),
+    ({}, {"log_weight": np.zeros((1, 3))}, "log_weight of this batch has the shape (1, 2, 3), not (1, 3)"),
     ({"at": "given"}, {}, "a batch needs 'positions'; this one has tokens, targets"),
     ({"at": "given"}, {"positions": TOKENS + 3, "targets": TOKENS}, "positions lie in 0 to 2, not 3"),
 ]
