@@ -41,6 +41,7 @@ from odesim.run.choose import make_engine, members_at_once
 from odesim.run.chunks import Execution, run_chunks
 from odesim.run.problem import dimensions
 from odesim.run.threads import empty_there
+from odesim.run.unreachable import looked_at
 from odesim.store.paths import Destination
 from odesim.symbolic.system import System
 
@@ -249,7 +250,7 @@ def in_memory(chosen: Members, request: EnsembleRequest, arrays: str, execution:
     what = f"the states of {counted(count, 'member')} of {request.system.name}"
     with device_errors(what, "fewer members or saved times"), first_device() if stays else nullcontext():
         members = held.all_members()
-        warn_below_between(request.system, members.y[:LOOKED_AT], request.layout, request.options, request.dtype)
+        warn_below_between(looked_at(request.system)[1], members.y[:LOOKED_AT], request.layout, request.options, request.dtype)
         result = dataset(request, chosen, members)
     if tally.not_numbers:
         result.attrs["not_numbers"] = [str(missing) for missing in tally.not_numbers.values()]

@@ -221,7 +221,7 @@ def integrate(
         return named_slopes(right_side(parts.compiled, numbers) if system.noise else problem.rhs)(t, now)
 
     # the warning comes after the run: it names states by their slope, for which the right-hand side is compiled anyway
-    below = warn_below_tolerance(system, numbers, options) or warn_below_between(system, raw.y, layout, options, dtype)
+    below = warn_below_tolerance(system, numbers, options) or warn_below_between(parts.looked_at[1], raw.y, layout, options, dtype)
 
     def again(times_asked: Array) -> dict[str, Array]:
         bare = replace(problem, laws=None)

@@ -24,7 +24,7 @@ from odesim.run.integrate import METHOD_NAMES
 from odesim.run.noise import options_of_noise, times_of
 from odesim.run.overflow import REMEDY, first_overflow
 from odesim.run.problem import parts_of
-from odesim.run.unreachable import looked_at, returned
+from odesim.run.unreachable import returned
 from odesim.stepper.methods import MAP
 from odesim.stepper.problem import usable
 from odesim.symbolic.system import System
@@ -301,14 +301,16 @@ def warn_below_tolerance(system: System, numbers: Numbers, options: RunOptions) 
     return below
 
 
-def warn_below_between(system: System, y: Array, layout: Layout, options: RunOptions, dtype: str) -> list[str]:
+def warn_below_between(kept: Collection[str], y: Array, layout: Layout, options: RunOptions, dtype: str) -> list[str]:
     """Those states that fall below atol and grow again, as far as states y (..., R, n) in the order of time show it: a warning names them.
+
+    kept: the states that keep their sign.
 
     What falls and grows between two saved times is not seen: to look at each step would cost all runs that have such states.
     """
-    if options.step is not None or y.shape[-2] < 2 or (isinstance(options.atol, float) and not (abs(y) < options.atol).any()):
+    if not kept or options.step is not None or y.shape[-2] < 2:
         return []
-    if not (kept := looked_at(system)[1]):
+    if isinstance(options.atol, float) and not (abs(y) < options.atol).any():  # most often, and cheap to see
         return []
     fallen = returned(kept, on_host(y), layout, usable(options, layout, dtype)[1])
     if fallen:
