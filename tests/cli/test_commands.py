@@ -46,28 +46,28 @@ def test_no_command_is_help(odesim):
 def test_list_names_every_model(odesim):
     """By family, in the width and the height of a screen or two; a family or a part of names is described, as is a word of summaries,
     before the names of models whose files have it; --json has the models; where nothing fits, a sentence says so."""
-    text = odesim("list").stdout
+    text, models = odesim("list").stdout, list_models()
     blocks = re.split(r"\n(?=\w)", text.partition("\n\n")[0])
     heads = [block.partition(":")[0] for block in blocks]
     families = [head.partition(".")[0] for head in heads]
     names = {f"{family}.{word.strip(',')}" for family, block in zip(families, blocks, strict=True) for word in block.split()}
-    assert set(list_models()) <= names | {*heads} and families == sorted({name.partition(".")[0] for name in list_models()})
+    assert set(models) <= names | {*heads} and families == sorted({name.partition(".")[0] for name in models})
     assert max(map(len, text.splitlines())) <= 80 and len(text.splitlines()) <= 60
     for part in ("joma", "softmax"):
         found = odesim("list", part).stdout.splitlines()
-        assert [line for line in found if line in list_models()] == [name for name in list_models() if part in name]
+        assert [line for line in found if line in models] == [name for name in models if part in name]
         assert any(line.startswith("  ") for line in found)
     assert [line for line in odesim("list", "--tasks").stdout.splitlines() if not line.startswith(" ")] == [*TASKS]
     tasks = odesim("list", "--tasks", "Dyck").stdout
     assert "dyck" in tasks.splitlines() and "scan_snap" not in tasks
     assert (done := odesim("list", "--tasks", "lozz")).exit_code == 2 and "no task has 'lozz' in its name" in done.stderr
     found = json.loads(odesim("list", "--json").stdout)
-    assert [model["name"] for model in found] == list_models() and all(model["summary"] for model in found)
+    assert [model["name"] for model in found] == models and all(model["summary"] for model in found)
     head, _, tail = odesim("list", "Loss").stdout.partition("\nalso in the files of\n")
-    described = {name for name in list_models() if re.search(r"\bloss", summary(name), re.IGNORECASE)}
+    described = {name for name in models if re.search(r"\bloss", summary(name), re.IGNORECASE)}
     assert {line for line in head.splitlines() if not line.startswith(" ")} == described
-    with_loss = {name for name in list_models() if "loss" in load_model(name).observables and '"loss": ' in source_text(name)}
-    assert with_loss <= described | {*tail.replace(",", "").split()} < {*list_models()}
+    with_loss = {name for name in models if '"loss": ' in source_text(name) and "loss" in load_model(name).observables}
+    assert with_loss <= described | {*tail.replace(",", "").split()} < {*models}
     assert len(json.loads(odesim("list", "loss", "--json").stdout)) == len(described) + len(tail.split())
     for text, sentence in (
         ("hopfeld", "; did you mean 'hopfield'?"),
