@@ -21,9 +21,7 @@ end.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -32,13 +30,14 @@ from odesim.base.arrays import Array
 from odesim.base.errors import CodegenError, SolveError, counted
 from odesim.base.signals import ctrl_c
 from odesim.stepper.codes import Status
-from odesim.stepper.control import HELD, MANY, ROUNDINGS, SHORT, stages_for
+from odesim.stepper.control import ROUNDINGS, SHORT, stages_for
 from odesim.stepper.drive import ExplicitRun
 from odesim.stepper.methods import METHODS
 from odesim.stepper.problem import Costs, Problem, Raw, least_rtol
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.stepper.stabilised_methods import STABILISED
-from odesim.stepper.tableau import Method, stable_up_to, step_cost
+from odesim.stepper.stability import held
+from odesim.stepper.tableau import Method, step_cost
 
 PILOT = 128
 """Trials before the first inspection."""
@@ -58,13 +57,6 @@ STIFF = "rodas5p"
 """The stiff candidate: at tolerances of 1e-4 and below rodas4 needs more steps and more right-hand sides on every stiff problem tried."""
 STAGES = "rkc"
 """The candidate where many cheap stages cost less than the elimination of a Jacobian."""
-REAL = 0.9
-"""The cosine between a direction and minus what the Jacobian makes of it, from which its eigenvalue counts as real and negative.
-
-Diffusion has .999, also with advection; advection alone 0, eigenvalues -1 +- 10 i .1, growth -.999. A wrong yes costs a trial.
-"""
-SETTLED = 1e-2
-"""Two power iterations that agree so far are the last. Few rates far apart need three, which take as long as a hundred steps of them."""
 STEPS = {STIFF: (10.0, 1 / 5), STAGES: (8.0, 1 / 2)}
 """(c, p): a run takes some c rtol^-p steps. On eight systems in the plane rkc took 1.7 to 14 rtol^-1/2."""
 LEAST = 5
@@ -174,7 +166,7 @@ class Rival:
         hopeless = run.tried + left > allowed <= NEARLY * run.tried
         if left < SHORT * run.tried or self._lost or not (hopeless or (self._repays(left) and not self._waits(run, left))):
             return None
-        radius, real = held(self.problem, run)
+        radius, real = held(run.state, run.step)
         if not radius:
             return None
         if self._run is None:
@@ -327,46 +319,3 @@ def rounded(count: float) -> str:
         return f"{count:.0f}"
     digits, power = f"{count:.0e}".split("e")
     return f"{digits}e{int(power)}"
-
-
-def held(problem: Problem, run: ExplicitRun) -> tuple[float, bool]:
-    """The spectral radius where a run is, 0 unless stability limits its steps: they are the largest stable ones there.
-
-    And whether the eigenvalue of this size is real and negative.
-    """
-    state = run.state
-    radius, real = spectral_radius(problem.rhs, run.t, state.y, state.atol / state["rtol"])
-    return (radius, real) if radius * run.step > HELD * stable_up_to(run.method) else (0.0, False)
-
-
-def spectral_radius(rhs: Callable[[float, Array, Array], None], t: float, y: Array, least: float | Array) -> tuple[float, bool]:
-    """The largest |eigenvalue| of df/dy at y (n,), by up to MANY power iterations on differences of rhs; components count from least up.
-
-    And whether it is real and negative, as far as the last direction and what df/dy makes of it show.
-    """
-    dtype, n = y.dtype, len(y)
-    units, (slant, small) = np.maximum(np.abs(y), least, dtype=np.float64), _first_way(n, dtype)
-    base, out = np.empty((2, n), dtype)
-    rhs(t, y, base)
-    way, radius = slant * units, 0.0
-    for _ in range(MANY):
-        moved = (y + way).astype(dtype, copy=False)
-        size = (moved - y) / units
-        rhs(t, moved, out)
-        change = (out - base).astype(np.float64, copy=False)
-        grown = change / units
-        before, after = math.sqrt(size @ size), math.sqrt(grown @ grown)
-        if not (math.isfinite(after) and after > 0 and before > 0):
-            return radius, False
-        last, radius = radius, after / before
-        if abs(radius - last) <= SETTLED * radius:
-            break
-        way = change * (small * math.sqrt(n) / after)
-    return radius, float(size @ grown) <= -REAL * after * before
-
-
-@lru_cache(maxsize=16)
-def _first_way(n: int, dtype: np.dtype) -> tuple[Array, float]:
-    """A direction (n,) in units of the states, as control.slant has it, and the size of its components: the root of the rounding."""
-    small = math.sqrt(np.finfo(dtype).eps)
-    return small * np.cos(1.0 + 2.4 * np.arange(n) ** 2), small

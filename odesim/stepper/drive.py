@@ -32,6 +32,7 @@ from odesim.stepper.one_system import (
 from odesim.stepper.problem import Problem, Progress, Raw, check_options, save_grid
 from odesim.stepper.readers import Switches
 from odesim.stepper.report import collect
+from odesim.stepper.stability import held
 from odesim.stepper.table import COUNTS, NOISE, RUN, SEARCH, constants, new_table
 from odesim.stepper.taylor import NO_SERIES, Taylor, taylor_method, taylor_order
 
@@ -152,11 +153,20 @@ class ExplicitRun:
         return ended or bool(self.state.stopping[0])
 
     def _is_long(self) -> bool:
-        """Whether the run has taken LONG trials, or has taken EARLY and will take LONG. It stops at both, however it is cut into slices."""
+        """Whether the run has taken LONG trials, or has taken EARLY and will take LONG. It stops at both, however it is cut into slices.
+
+        Not early where stability limits its steps: a stiff method may take over, and the driver would be compiled in vain, a seventh of
+        the first call of auto for the Oregonator. Both auto and the method that it names ask, so that their bits are the same.
+        """
         if self.tried != EARLY:
             return self.tried >= LONG
         step = max(self.coming, (self.t - self.problem.t0) / EARLY)
-        return self.problem.t1 - self.t >= (LONG - EARLY) * step
+        return self.problem.t1 - self.t >= (LONG - EARLY) * step and not (self._may_be_written and held(self.state, step)[0])
+
+    @property
+    def _may_be_written(self) -> bool:
+        """Whether a driver can be compiled for this run alone."""
+        return self.kind == "explicit" and self.method.last != 0 and getattr(self.problem.rhs, "written", None) is not None
 
     def stop(self) -> None:
         """Makes the run end after its current step."""
@@ -192,11 +202,10 @@ class ExplicitRun:
     def _for_long(self) -> Callable[[int], int]:
         """What goes on with a run that is long: where its system is small, a driver that is compiled for it."""
         # by the number of trials alone, and not by what is in the cache: without strict mode the two round differently
-        rhs = self.problem.rhs
-        if self.kind != "explicit" or self.method.last == 0 or getattr(rhs, "written", None) is None:
+        if not self._may_be_written:
             return self._run
         begun = time.perf_counter()
-        long = _RUN(written_run(rhs, self.state))
+        long = _RUN(written_run(self.problem.rhs, self.state))
         spent = time.perf_counter() - begun
         self._compile_seconds, self._seconds = self._compile_seconds + spent, self._seconds - spent
         not_counted(spent)

@@ -11,13 +11,14 @@ from sympy import Interval, Piecewise, cos, exp, oo, pi, sqrt, symbols
 
 import odesim
 from odesim.ir import sizes as counts
-from odesim.run.auto import PILOT, Rival, explicit_name, held, spectral_radius
+from odesim.run.auto import PILOT, Rival, explicit_name
 from odesim.run.integrate import integrate_problem
 from odesim.stepper.codes import Status
 from odesim.stepper.drive import ExplicitRun
 from odesim.stepper.methods import METHODS
 from odesim.stepper.problem import Costs, Problem
 from odesim.stepper.rosenbrock_run import RosenbrockRun
+from odesim.stepper.stability import held, spectral_radius
 from odesim.stepper.tableau import stable_up_to
 from odesim.symbolic import Event, IndexedBase, Param, Source, System, index, sizes, time
 from tests.support.problems import problem
@@ -340,7 +341,7 @@ def test_stability_is_seen_on_grids(shape: tuple[int, ...], method: str) -> None
     start = np.exp(-sum(x**2 for x in np.meshgrid(*[np.linspace(-4, 4, N) for N in shape], indexing="ij")))
     p = problem(right, start.ravel(), 1e3)
     run = ExplicitRun(p, METHODS[method], rtol=1e-4)
-    assert not run.advance(PILOT) and held(p, run)[0] > 0
+    assert not run.advance(PILOT) and held(run.state, run.step)[0] > 0
 
 
 SHIFT = np.roll(np.eye(40), 1, axis=1)

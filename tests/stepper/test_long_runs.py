@@ -79,20 +79,33 @@ def test_no_clock_decides_when_it_begins(monkeypatch):
     assert numbers(first) == numbers(second)
 
 
-@pytest.mark.parametrize(("until", "trials"), [(2000.0, [32]), (40.0, [])])
-def test_it_begins_early_where_the_steps_say_so(until, trials, monkeypatch):
-    """After EARLY trials, if LONG will be needed: by `auto`, which stops to look, as by the method that it takes."""
-    monkeypatch.setattr(drive, "EARLY", 32)
-    make, begun = drive.written_run, []
+@pytest.fixture
+def begun(monkeypatch) -> list[int]:
+    """The trials after which a driver was made, where EARLY is 32 and LONG is 1000."""
+    make, trials = drive.written_run, []
 
     def seen(rhs, state):
-        begun.append(int(state["steps"] + state["rejected"]))
+        trials.append(int(state["steps"] + state["rejected"]))
         return make(rhs, state)
 
+    monkeypatch.setattr(drive, "EARLY", 32)
     monkeypatch.setattr(drive, "LONG", 1000)
     monkeypatch.setattr(drive, "written_run", seen)
+    return trials
+
+
+@pytest.mark.parametrize(("until", "trials"), [(2000.0, [32]), (40.0, [])])
+def test_it_begins_early_where_the_steps_say_so(until, trials, begun):
+    """After EARLY trials, if LONG will be needed: by `auto`, which stops to look, as by the method that it takes."""
     bits = [numbers(odesim.integrate(PENDULA, method=method, span=(0.0, until))) for method in ("tsit5", "auto")]
     assert begun == 2 * trials and bits[0] == bits[1]
+
+
+def test_it_does_not_begin_early_where_stability_limits_the_steps(begun):
+    """Friction holds the steps of tsit5 at some 3/1000: it has a driver from LONG on; auto ends with rodas5p, and makes none."""
+    run: dict[str, Any] = {"params": {"nu": 1e3}, "span": (0.0, 200.0)}
+    assert odesim.integrate(PENDULA, method="tsit5", **run).stats["steps"] > 1000 and begun == [1000]
+    assert odesim.integrate(PENDULA, method="auto", **run).method == "rodas5p" and begun == [1000]
 
 
 CASES: dict[str, tuple[dict[str, Any], int]] = {
