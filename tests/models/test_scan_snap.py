@@ -34,7 +34,7 @@ def table(K: int, common: int = 10) -> np.ndarray:
 
 
 def test_default_table_is_the_official_one():
-    run = odesim.integrate("scan_snap.full", span=(0, 0.1))
+    run = odesim.integrate("scan_snap.full", span=(0, 0.1), backend="numpy")
     np.testing.assert_allclose(run.attrs["params"]["P"], table(2), rtol=1e-14)
     assert run.attrs["params"]["M"] == 34
     assert run.observables["loss"][0] == pytest.approx(np.log(34), rel=1e-14)
