@@ -125,9 +125,8 @@ def finish(
     lowest = label_time(axes, time_axis) if time_axis else []
     add_header(figure, *header, about=about)
     figure.align_ylabels(axes)
-    if time_axis:
-        fit_time(figure, lowest, [*axes, *beside], time_axis)
-    place_labels(figure, ends)
+    laid_out = time_axis is not None and fit_time(figure, lowest, [*axes, *beside], time_axis)
+    place_labels(figure, ends, laid_out=laid_out)
     return figure
 
 
@@ -196,11 +195,14 @@ def has_below(span: Span, axes: Sequence[Axes]) -> bool:
     return any(other.colspan == span.colspan and other.rowspan.start >= span.rowspan.stop for _, other in spans_of(axes))
 
 
-def fit_time(figure: Figure, lowest: Sequence[Axes], every: Sequence[Axes], time_axis: TimeAxis) -> None:
-    """Breaks the time label into lines until it fits its column, which matplotlib's layout does not ensure."""
+def fit_time(figure: Figure, lowest: Sequence[Axes], every: Sequence[Axes], time_axis: TimeAxis) -> bool:
+    """Breaks the time label into lines until it fits its column, which matplotlib's layout does not ensure.
+
+    Whether the layout is computed and holds: a label that fitted has not changed it.
+    """
     starts = [int(span.colspan.start) for _, span in spans_of(every)]
     if not any(starts) or len(time_axis.label) <= SHORT:
-        return
+        return False
     compute_layout(figure)
     boxes: list[Any] = [ax.get_tightbbox() for ax in every]
     borders = {first: min(box.x0 for box, start in zip(boxes, starts, strict=True) if start == first) for first in starts if first}
@@ -214,7 +216,8 @@ def fit_time(figure: Figure, lowest: Sequence[Axes], every: Sequence[Axes], time
         for ax in lowest:
             ax.set_xlabel(balanced(time_axis.label, letters))
         if all(ax.xaxis.label.get_window_extent().width < width for ax, width in zip(lowest, room, strict=True)):
-            break
+            return letters == TITLE  # as label_time wrote it
+    return False
 
 
 def share_axes(axes: list[Axes]) -> None:
