@@ -54,11 +54,20 @@ function turn(those, off) {
   page.layout.shapes.forEach((leader, k) => words[`shapes[${k}].opacity`] = opacity([leader.name]));
   Plotly.update(page, {opacity: page.data.map(trace => opacity([trace.legendgroup]))}, words);
 }
-page.on('plotly_clickannotation', ({index, event}) => {
+function pick(index, twice) {
   const those = curves[index], others = curves.filter((_, k) => k !== index && texts[k].xref === texts[index].xref).flat();
-  if (event.detail < 2) return turn(those, !those.every(curve => pale.has(curve)));
+  if (!twice) return turn(those, !those.every(curve => pale.has(curve)));
   turn(others, !others.every(curve => pale.has(curve)));
   turn(those, false);
+}
+page.on('plotly_clickannotation', ({index, event}) => pick(index, event.detail > 1));
+let tapped = 0;
+page.addEventListener('touchend', event => {  // of a finger plotly makes no click
+  const index = event.target.closest('.annotation')?.dataset.index;
+  if (!curves[index]?.length) return;
+  event.preventDefault();
+  pick(Number(index), event.timeStamp - tapped < 400);
+  tapped = event.timeStamp;
 });
 page.on('plotly_click', ({points: [{data}], event}) => {
   const curve = data.legendgroup;

@@ -156,7 +156,7 @@ MIDDLE = """const p = document.getElementById('picture'), box = p.getBoundingCli
 
 
 @pytest.mark.browser
-def test_curves_are_picked_by_name_and_by_hand(tmp_path):
+def test_curves_are_picked_by_name_by_hand_and_by_finger(tmp_path):
     """A click on a name or a curve makes it pale or brings it back; two leave it alone in its panel, two more bring all back."""
     from selenium.webdriver import ActionChains
     from selenium.webdriver.common.actions.action_builder import ActionBuilder
@@ -186,6 +186,11 @@ def test_curves_are_picked_by_name_and_by_hand(tmp_path):
         hand.pointer_action.move_to_location(*browser.execute_script(MIDDLE, "gap[0]")).click()
         hand.perform()
         WebDriverWait(browser, 120).until(lambda b: sorted(b.execute_script(PALE)) == ["gap[1]", "gap[2]"])
+        box = browser.find_elements(By.CSS_SELECTOR, ".annotation-text")[browser.execute_script(NAME, "2")].rect
+        finger = {"x": int(box["x"] + box["width"] / 2), "y": int(box["y"] + box["height"] / 2), "gestureSourceType": "touch"}
+        browser.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": True})
+        browser.execute_cdp_cmd("Input.synthesizeTapGesture", finger)
+        WebDriverWait(browser, 120).until(lambda b: sorted(b.execute_script(PALE)) == ["gap[1]", "gap[2]", "v[2]"])
         assert errors_of(browser) == []
 
 
