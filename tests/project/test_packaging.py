@@ -296,16 +296,15 @@ def test_readme_on_the_index(tmp_path):
     """Every link and picture of the README that is released is absolute, at the tag, to a file or folder that is here."""
     shutil.copy(ROOT / "README.md", tmp_path)
     subprocess.run([sys.executable, ROOT / ".ci" / "index_readme", "v9.8", tmp_path / "README.md"], check=True)
-    text = (tmp_path / "README.md").read_text()
-    pattern = re.compile(r"(!?)\[[^\[\]]*\]\(([^()]+)\)|\]\(([^()]+)\)")
-    links = [(bool(mark), target or other) for mark, target, other in pattern.findall(text)]
-    assert len(links) == len(re.findall(r"\]\(", (ROOT / "README.md").read_text())) > 20
-    for picture, link in links:
-        host = "raw.githubusercontent.com/odesim/odesim" if picture else r"github.com/odesim/odesim/(blob|tree)"
-        found = re.fullmatch(rf"https://{host}/v9.8/(?P<path>[^#]+)", link)
-        assert found is not None, link
+    source, text = ((folder / "README.md").read_text() for folder in (ROOT, tmp_path))
+    before, links = (re.findall(r"""(?:\]\(|href="|src=")([^()\s"]+)""", page) for page in (source, text))
+    assert len(before) > 20 and sum(target.endswith(".png") for target in before) == source.count("![") + source.count("<img ") > 6
+    for target, link in zip(before, links, strict=True):
+        host = "raw.githubusercontent.com/odesim/odesim" if target.endswith(".png") else r"github.com/odesim/odesim/(blob|tree)"
+        found = re.fullmatch(rf"https://{host}/v9.8/(?P<path>[^#]+)(#.*)?", link)
+        assert found is not None and link.endswith(target), link
         path = ROOT / found["path"]
-        assert path.is_file() if picture else path.is_dir() == ("/tree/" in link) and path.exists()
+        assert path.is_dir() == ("/tree/" in link) and path.exists()
     subprocess.run([sys.executable, ROOT / ".ci" / "index_readme", "v1", tmp_path / "README.md"], check=True)
     assert (tmp_path / "README.md").read_text() == text
     (tmp_path / "README.md").write_text("[a](docs/no_such_file.md)")
