@@ -122,6 +122,8 @@ class RescaledRun:
         """The status in t of a run in s."""
         if run.status is Status.EVENT and len(run.events[self.blow_up]):
             return Status.BLOW_UP
+        if run.status is Status.OK:  # all of s is used up and neither event has come: t stands still, its ticks are below its rounding
+            return Status.STEP_TOO_SMALL
         return Status.OK if run.status is Status.EVENT and len(run.events[self.end]) else run.status
 
     def _blow_up(self, run: Raw, options: Mapping[str, Any]) -> tuple[float, float]:
@@ -186,6 +188,11 @@ class RescaledRun:
             return f"the solution runs to infinity at t = {blow_up[0]:.12g}, {known}; {steps}"
         if status is Status.OK:
             return f"reached t = {t_last:.9g} in {steps}"
+        if run.status is Status.OK:
+            return (
+                f"the rescaled clock stands still at t = {t_last:.9g}: the growth rate of the model is far above that of its states; "
+                "declare one that is nearer, or take the ordinary clock"
+            )
         if status is Status.STEP_TOO_SMALL and len(run.events[self.blow_up]):
             return f"the solution jumps at t = {t_last:.9g}, in less time than t resolves, and comes to rest; end the span before it"
         return f"{run.message.partition(CLAUSE)[0].replace(' t = ', ' s = ')} (rescaled clock; t = {t_last:.9g})"

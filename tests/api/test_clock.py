@@ -279,3 +279,12 @@ def test_inputs_that_it_could_step_over_are_refused(height: Expr) -> None:
     driven = replace(FORMS["y^2"][0], equations={y: y**2 + height})
     with pytest.raises(SpecError, match=r"kinks or pulses in time, .* could step over some: take the ordinary one"):
         odesim.integrate(driven, clock="rescaled", span=(0, 1))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_clock_that_stands_still_has_not_reached_the_end(method: str) -> None:
+    """y' = y^3 from 1 at t = 100 blows up at 100.5; the growth exp(y^2) is so far above y^2 that from y = 6 on t + 1/growth is t: no run
+    over all of s, in which t stands still, is one to the end of the span, and its last state is that of its time: 1/sqrt(201 - 2 t)."""
+    run = odesim.integrate(scalar("far", y**3, 1.0, exp(y**2)), clock="rescaled", span=(100, 101), method=method, backend="numpy")
+    assert run.status == "step_too_small" and "stands still at t = 100.4" in run.message and run.t_end < 100.5
+    assert run.final["y"] == pytest.approx(1 / np.sqrt(201 - 2 * run.t_end), rel=1e-3)  # 1e-6 of t is 1e-4 of the time left
