@@ -253,7 +253,7 @@ def joined(names: Sequence[str]) -> str:
 def place_labels(figure: Figure, labels: Sequence[EndLabels], *, laid_out: bool = False) -> None:
     """Computes the layout of the figure a last time, then places all labels and leaves out ticks whose labels would touch.
 
-    laid_out: whether the layout is computed already. Each time it is takes a fifth of the time of a picture.
+    laid_out: whether the layout is computed already, which takes a tenth of the time of a picture.
     """
     named = [(name_power(axes.xaxis), name_power(axes.yaxis)) for axes in figure.axes]
     laid_out = laid_out and not any(map(any, named))
