@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 GREEK = (
-    "alpha|beta|gamma|delta|epsilon|eps|zeta|eta|theta|iota|kappa|lambda|lam|mu|nu|xi|pi|rho|sigma|tau|phi|chi|psi|omega"
+    "alpha|beta|gamma|gam|delta|epsilon|eps|zeta|eta|theta|iota|kappa|lambda|lam|mu|nu|xi|pi|rho|sigma|tau|phi|chi|psi|omega"
     "|Gamma|Delta|Theta|Lambda|Xi|Pi|Sigma|Phi|Psi|Omega"
 )
 FUNCTIONS = "sin|cos|tan|tanh|log|ln|exp"
@@ -38,13 +38,15 @@ LOWER = rf"_(?:[A-Za-z0-9]+'*|\*|\{{[^{{}}]*\}}|{BRACKETS})"
 ITEM = rf"(?:{GREEK}|\w{{1,2}}'*)(?:\s?[+-]\s?\w)?"
 INDEX = rf"\[{ITEM}(?:,\s?{ITEM})*\]"
 UPPER = rf"\^(?:-?(?:\d+(?:\.\d+)?[A-Za-z]?|[A-Za-z]+\d?'*(?:{LOWER})?|{BRACKETS}|\|[^|]*\|)|\*)"
+SHORT = rf"_(?:[A-Za-z0-9]|{BRACKETS})(?!\w)"  # of a word such as gap_k or Cov_p; longer ones are names in code
 STAR = r"\*(?![\w(*])"  # of t*
 SCRIPT = rf"{LOWER}|{INDEX}|{UPPER}|{STAR}"
 NAME = rf"[dD]?(?:{GREEK})\d?(?:bar|hat|dot)?'*|[A-Za-z]bar'*|[xyzvpqm]hat'*"
 LETTER = r"[dD]?(?![EU]\[)[A-Za-z]\d?'*"  # E[x] is a mean, U[0, 1] a uniform number
 FORMULA = re.compile(
     rf"(?<![\w\\._])(?:(?P<operator>{'|'.join(OPERATORS)})(?={LOWER})(?:{LOWER})(?:{UPPER})?|(?P<name>{NAME})(?:{SCRIPT})*"
-    rf"|(?P<letter>{LETTER})(?:{SCRIPT})+|(?P<word>[A-Za-z]{{2,}})(?:{UPPER})|(?P<number>\d*\.?\d+)(?:{UPPER}))(?!\w|\.\w)"
+    rf"|(?P<letter>{LETTER})(?:{SCRIPT})+|(?P<word>[A-Za-z]{{2,}})(?:(?:{SHORT})(?:{UPPER})?|(?:{UPPER}))"
+    rf"|(?P<number>\d*\.?\d+)(?:{UPPER}))(?!\w|\.\w)"
     rf"|(?<=[)\]}}|+])(?:{UPPER})(?!\w)|(?<=\|)(?:{LOWER})(?:{UPPER})?(?!\w)"
 )
 SCRIPTS = re.compile(rf"(?P<lower>{LOWER})|(?P<index>{INDEX})|(?P<upper>{UPPER}|{STAR})")
@@ -92,7 +94,7 @@ def symbol(name: str) -> str:
     if match is None:
         return name
     prefix, sign, number, accent, primes = match.groups()
-    sign = sign if len(sign) == 1 else "\\" + {"eps": "epsilon", "lam": "lambda"}.get(sign, sign)
+    sign = sign if len(sign) == 1 else "\\" + {"eps": "epsilon", "gam": "gamma", "lam": "lambda"}.get(sign, sign)
     sign = rf"\{accent}{{{sign}}}" if accent else sign
     return prefix + (f"{{{sign}_{number}}}" if number else sign) + primes
 

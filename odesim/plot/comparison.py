@@ -71,6 +71,7 @@ CHANCE_LABEL = "Δ within ±2"
 SHARES = 5, 3  # widths of the panel of both sides, and of that of their difference
 NUMBERS, LINE = (1.5, 11.5), 3.0  # mm right of the panels: names and values of numbers; from line to line
 STILL = 1e-12  # relative difference that is rounding
+ENOUGH = 5  # seeds; the standard error of fewer is itself off by a third or more, and what is divided by it jumps from time to time
 CHANCE = 2.0  # standard errors: a mean of seeds is farther from its expectation in 5 % of cases
 WIDE = 20.0  # standard errors from which on the axis is logarithmic beyond CHANCE
 ROOM = (1.15, 1.6)  # from the largest residual to the edge, as a factor: of a linear and of a logarithmic axis
@@ -80,7 +81,9 @@ SAME, ALIKE = "the same to\nrounding", "all seeds have\nthe same Δ"
 
 
 def figure_of_comparison(comparison: Comparison, ax: Axes | None = None) -> Figure:
-    """A Figure with a row for each observable, at most three: both sides, their difference in standard errors, and numbers beside.
+    """A Figure with a row for each observable, at most three: both sides, their difference, and numbers beside.
+
+    The difference is in standard errors where there are five seeds or more.
 
     Parameters
     ----------
@@ -251,18 +254,15 @@ def legend_of(comparison: Comparison) -> list[Artist]:
     count, each = len(comparison.seeds), any(len(values) > 1 for values in comparison.theory.values())
     handles: list[Artist] = [Line2D([], [], label=first + ", mean over seeds" * each, **THEORY)]
     handles += [Line2D([], [], color=CATEGORIES[0], label=second + f", mean of {counted(count, 'seed')}" * (count > 1))]
-    if count > 1:
-        handles += [
-            Patch(color=CATEGORIES[0], alpha=RANGE, lw=0, label="range of seeds"),
-            Patch(color=FAINT, alpha=RANGE, lw=0, label=CHANCE_LABEL),
-        ]
+    handles += [Patch(color=CATEGORIES[0], alpha=RANGE, lw=0, label="range of seeds")] * (count > 1)
+    handles += [Patch(color=FAINT, alpha=RANGE, lw=0, label=CHANCE_LABEL)] * (count >= ENOUGH)
     return handles
 
 
 def difference_of(comparison: Comparison) -> str:
     """What the panels of differences show."""
     first, second = (side.removeprefix("the ") for side in comparison.sides)
-    return "Δ (std. errors)" if len(comparison.seeds) > 1 else f"{second} − {first}"
+    return "Δ (std. errors)" if len(comparison.seeds) >= ENOUGH else f"{second} − {first}"
 
 
 def short_label(phrase: str) -> str:
@@ -280,24 +280,29 @@ def size_of(training: Any, theory: Any) -> float:
 def residuals(training: Any, theory: Any) -> Any:
     """The mean (T, n) over seeds of training (R, T, n) minus theory (1 or R, T, n), in its standard errors.
 
-    Of one seed it is the difference itself. Masked where the seeds differ by no more than rounding.
+    Of fewer than ENOUGH seeds it is the mean difference itself. Masked where the seeds differ by no more than rounding.
     """
     difference = training - theory
-    if len(difference) < 2:
-        return difference[0]
+    if len(difference) < ENOUGH:
+        return difference.mean(axis=0)
     error = difference.std(axis=0, ddof=1) / np.sqrt(len(difference))
     size = size_of(training, theory)
     return np.ma.masked_where(np.ma.filled(error, 0.0) <= STILL * size, difference.mean(axis=0)) / error
 
 
 def draw_residuals(axes: Axes, pair: Pair, time_axis: TimeAxis, label: str) -> None:
-    """Draws the residuals of a Pair, a line for each component, with that label; where there is none the panel says why."""
-    values, several = pair.residuals, len(pair.training) > 1
+    """Draws the residuals of a Pair, a line for each component, with that label; where there is none the panel says why.
+
+    Of fewer than ENOUGH seeds with the range of their differences.
+    """
+    values, each = pair.residuals, pair.training - pair.theory
     axes.axhline(0, color=FAINT, lw=0.5, zorder=0)
-    for color, column in zip(pair.colors, values.T, strict=True):
-        axes.plot(time_axis.x, column, color=color, lw=0.8)
+    for i, color in enumerate(pair.colors):
+        axes.plot(time_axis.x, values[:, i], color=color, lw=0.8)
+        if 1 < len(each) < ENOUGH:
+            axes.fill_between(time_axis.x, each[:, :, i].min(axis=0), each[:, :, i].max(axis=0), color=color, alpha=RANGE, lw=0)
     axes.set_ylabel(label)
-    if not several:
+    if len(each) < ENOUGH:
         few_ticks(axes, y=3)
         return
     if not values.count():

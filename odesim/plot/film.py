@@ -18,6 +18,7 @@ from odesim.plot.files import MOVING, check_picture, write_atomically
 from odesim.plot.frames import Film, MemberFilm, has_unit_rows, make_frames
 from odesim.plot.members import MEMBER, as_members, as_solution, components, member_values, varied_numbers
 from odesim.plot.panels import spread_indices
+from odesim.plot.strips import on_circle
 from odesim.plot.style import literal, project_style
 
 if TYPE_CHECKING:
@@ -44,9 +45,9 @@ def animate(
 ) -> Path:
     """Draws an array of a run along its time as a film.
 
-    A vector is drawn as bars or, above 40 components, as a line; a matrix as an image; unit vectors of 2 or 3 components, a matrix of
-    them, as points on a circle or sphere; a component of an ensemble as a curve over the number that varies, as a map over two, else as a
-    histogram. Saved times beyond 200 are thinned evenly. The file is complete or absent.
+    A vector is drawn as bars or, above 100 components, as a line; a matrix as an image; unit vectors of 2 or 3 components, a matrix of
+    them, and angles that a view shows as points, on a circle or sphere; a component of an ensemble as a curve over the number that
+    varies, as a map over two, else as a histogram. Saved times beyond 200 are thinned evenly. The file is complete or absent.
 
     Parameters
     ----------
@@ -176,6 +177,9 @@ def film_of(run: Any, name: str = "") -> Film:
     if hasattr(run, "y") and not hasattr(run, "data_vars"):  # a Dataset has its variables as attributes
         title, t, unit, labels = str(run.model), run.t, str(run.attrs.get("time_unit") or ""), {}
         every = {key: (values, run.dims.get(key, ())) for key, values in {**on_host(run.y), **run.observables}.items()}
+        views = run.attrs.get("views", {})
+        angles = [key for key, (values, _) in every.items() if views.get(key) == "Points" and np.ndim(values) == 2]
+        every |= {key: (on_circle(every[key][0]), (*every[key][1], "")) for key in angles}
     else:
         labels = run.attrs.get("labels", {})
         run = run if hasattr(run, "data_vars") else run.to_xarray()

@@ -37,7 +37,7 @@ from odesim.plot.trajectory import Table, label_places
 if TYPE_CHECKING:
     import xarray
 
-BARS = 40  # largest number of components drawn as bars
+BARS = 100  # largest number of components drawn as bars: a line between spins would be a fence
 FLAT, ROUND, FOOT = 46.0, 70.0, 6.0  # mm: height of a vector's panel, of a circle's or sphere's; a line below
 CURVE, MAP = 46.0, 62.0  # mm: heights of the panels of an ensemble
 LEAST, PITCH = 26.0, 1.4  # mm: of a matrix, its bar and labels; of a row
@@ -192,7 +192,10 @@ def point_frames(film: Film) -> Frames:
     if film.values.shape[-1] == 3:
         axes.set_axis_off()
         return figure, show, ["pale: behind the sphere"]
-    axes.set(xlabel=f"{symbol(film.name)}, component 0", ylabel="component 1")
+    names = (
+        (f"{symbol(film.name)}, component 0", "component 1") if film.dims[-1] else (f"cos {symbol(film.name)}", f"sin {symbol(film.name)}")
+    )
+    axes.set(xlabel=names[0], ylabel=names[1])
     few_ticks(axes)
     return figure, show, []
 

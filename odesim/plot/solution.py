@@ -270,11 +270,12 @@ def grid(drawn: Sequence[Quantity], *, stacked: bool) -> tuple[list[Axes], list[
         if q is not None and q.strip:  # of two rows, the lower one for the spectrum
             row, spectrum = 2 * len(tall), below is not None and below.view == SPECTRUM
             lines += [(slice(row, row + 2 - spectrum), 0), *[(row + 1, 0)] * spectrum]
-            tall.append(2 * CURVES if spectrum else high)
-    beside = Block(tall, [(row, 0) for row in range(strips)], (1,))
+            tall.append(2 * CURVES if spectrum else STRIP[1] if q.strip == "Points" else high)
+    halves = [height / 2 for height in tall for _ in range(2)]  # of both sides, so that a page of html has them in order of reading
+    beside = Block(halves, [(slice(2 * k, 2 * k + 2), 0) for k in range(strips)], (1,))
     axes = add_panels(
         Block(heights, cells_in_rows(n, columns), (1,) * columns),
-        Block([height / 2 for height in tall for _ in range(2)], lines, (1,), beside=beside),
+        Block(halves, lines, (1,), beside=beside),
         width=PAGE if strips else None,
     )
     return axes[: len(drawn)], axes[len(drawn) :]

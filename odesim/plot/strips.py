@@ -1,6 +1,6 @@
 """Strips: an array at four telling times, side by side in one panel, as maps or as points with tails."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,11 +17,11 @@ from odesim.plot.style import FAINT, SEQUENTIAL, SMALL, distinct_colors
 TIMES = 4
 BESIDE = "ticks above curves: the times beside"
 GAP = 0.1  # between two maps, of the width of one
-APART = 2.5  # between the centres of two circles, in radii
+APART, BELOW = 2.5, 3.0  # between the centres of two circles, in radii, beside each other and one below the other
 ELEVATION, TURN = np.deg2rad((30.0, -60.0))  # from where a sphere is seen, as matplotlib's own
 BEHIND = 0.3  # opacity of points on the far side of the sphere
-Draw = Callable[[Axes, Quantity, Array, bool], tuple[Array, tuple[str, ...]]]
-"""Draws an array at some rows; returns the places of these times on the horizontal axis, and notes."""
+Draw = Callable[[Axes, Quantity, Array, Sequence[str], bool], tuple[str, ...]]
+"""Draws an array at some rows, and their times below; returns notes."""
 
 
 def telling_rows(values: Any) -> Array:
@@ -42,8 +42,8 @@ def telling_rows(values: Any) -> Array:
 def draw_strip(axes: Axes, lines: Axes, quantity: Quantity, time_axis: TimeAxis, *, log: bool) -> tuple[str, ...]:
     """Draws the strip of a quantity, and marks its times above the panel of its lines; returns notes. log: of colours."""
     rows = time_axis.rows[telling_rows(np.ma.masked_invalid(quantity.flat[time_axis.rows]))]
-    places, notes = STRIPS[quantity.strip](axes, quantity, rows, log)
-    axes.set_xticks(places, ["$t$ = " * (not k) + time_text(time_axis.t[row]) for k, row in enumerate(rows)])
+    times = ["$t$ = " * (not k) + time_text(time_axis.t[row]) for k, row in enumerate(rows)]
+    notes = STRIPS[quantity.strip](axes, quantity, rows, times, log)
     axes.tick_params(axis="x", length=0)
     axes.spines[["left", "bottom"]].set_visible(False)
     if len(rows) > 1:
@@ -53,7 +53,9 @@ def draw_strip(axes: Axes, lines: Axes, quantity: Quantity, time_axis: TimeAxis,
     return notes
 
 
-def draw_maps(axes: Axes, quantity: Quantity, rows: Array, log: bool, *, from_zero: bool = False) -> tuple[Array, tuple[str, ...]]:
+def draw_maps(
+    axes: Axes, quantity: Quantity, rows: Array, times: Sequence[str], log: bool, *, from_zero: bool = False
+) -> tuple[str, ...]:  # fmt: skip
     """A map for each row with one colour bar: the first index down, the others to the right. from_zero: colours."""
     maps = [np.ma.masked_invalid(quantity.values[row].reshape(quantity.rows, -1)) for row in rows]
     m, n = maps[0].shape
@@ -68,35 +70,43 @@ def draw_maps(axes: Axes, quantity: Quantity, rows: Array, log: bool, *, from_ze
     axes.set_xlabel(", ".join(symbol(dim) for dim in quantity.dims[quantity.leading :]))
     axes.set_ylabel(", ".join(symbol(dim) for dim in quantity.dims[: quantity.leading]))
     axes.yaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10], integer=True) if m > 1 else FixedLocator([0]))
-    return starts + n / 2, notes
+    axes.set_xticks(starts + n / 2, times)
+    return notes
 
 
-def draw_attention(axes: Axes, quantity: Quantity, rows: Array, log: bool) -> tuple[Array, tuple[str, ...]]:
+def draw_attention(axes: Axes, quantity: Quantity, rows: Array, times: Sequence[str], log: bool) -> tuple[str, ...]:
     """Maps with colours from 0."""
-    return draw_maps(axes, quantity, rows, log, from_zero=True)
+    return draw_maps(axes, quantity, rows, times, log, from_zero=True)
 
 
-def draw_points(axes: Axes, quantity: Quantity, rows: Array, _: bool) -> tuple[Array, tuple[str, ...]]:
+def draw_points(axes: Axes, quantity: Quantity, rows: Array, times: Sequence[str], _: bool) -> tuple[str, ...]:
     """The points of each row with tails from the row before; those behind a sphere are pale."""
     x = np.asarray(quantity.values, float)
-    x = np.stack([np.cos(x), np.sin(x)], axis=-1) if x.ndim == 2 else x
+    x = on_circle(x) if x.ndim == 2 else x
     unit = has_unit_rows(x)
     radius = 1.0 if unit else float(np.nanmax(np.linalg.norm(x[rows], axis=-1))) or 1.0
     x, depth = in_view(x)
-    places = APART * radius * np.arange(len(rows))
     angle = np.linspace(0, 2 * np.pi, 200)
-    for k, (row, place) in enumerate(zip(rows, places, strict=True)):
+    for k, (row, time) in enumerate(zip(rows, times, strict=True)):
+        # two beside each other: four would be half as large
+        center = radius * np.array([APART * (k % 2), -BELOW * (k // 2)])
         if unit:  # around points of the plane a circle would say that they stay in it
-            axes.plot(place + np.cos(angle), np.sin(angle), color=FAINT, lw=0.5)
-        tail = x[rows[k - 1] if k else row : row + 1]
+            axes.plot(center[0] + np.cos(angle), center[1] + np.sin(angle), color=FAINT, lw=0.5)
+        axes.text(center[0], center[1] - 1.1 * radius, time, ha="center", va="top", fontsize=SMALL)
+        tail = center + x[rows[k - 1] if k else row : row + 1]
         for i, color in enumerate(distinct_colors(x.shape[1])):
             name = f"{quantity.name}[{i}]"
             pale = 1.0 if depth[row, i] >= 0 else BEHIND
-            axes.plot(place + tail[:, i, 0], tail[:, i, 1], color=color, lw=0.6, alpha=0.5 * pale, label=name)
-            axes.plot([place + x[row, i, 0]], [x[row, i, 1]], "o", color=color, ms=2.5, alpha=pale, mec="white", mew=0.2, label=name)
-    axes.set(aspect="equal", yticks=[])
+            axes.plot(tail[:, i, 0], tail[:, i, 1], color=color, lw=0.6, alpha=0.5 * pale, label=name)
+            axes.plot(tail[-1:, i, 0], tail[-1:, i, 1], "o", color=color, ms=2.5, alpha=pale, mec="white", mew=0.2, label=name)
+    axes.set(aspect="equal", xticks=[], yticks=[])
     axes.set_ylabel(symbol(quantity.name, quantity.dims[:1]), fontsize=SMALL)
-    return places, ()
+    return ()
+
+
+def on_circle(angles: Array) -> Array:
+    """The points (..., 2) of angles (...)."""
+    return np.stack([np.cos(angles), np.sin(angles)], axis=-1)
 
 
 def in_view(x: Array) -> tuple[Array, Array]:

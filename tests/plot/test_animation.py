@@ -138,6 +138,19 @@ def test_axes_of_one_place_are_left_out():
     np.testing.assert_array_equal(films["heads"].values, arrays["heads"][..., 0])
 
 
+def test_angles_of_a_view_are_points():
+    """At (cos, sin) on the circle, with axes that say so; without that view angles are bars."""
+    angles = {"v": RNG.normal(size=(6, 4))}
+    run = solution(angles)
+    assert film_of(run).kind == "vector"
+    run.attrs = run.attrs | {"views": {"v": "Points"}}
+    figure, show = make_frames(film_of(run))
+    show(3)
+    seen = np.asarray(figure.axes[0].collections[0].get_offsets())
+    np.testing.assert_allclose(seen, np.stack([np.cos(angles["v"][3]), np.sin(angles["v"][3])], axis=1), rtol=1e-12)  # rounding
+    assert (figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel()) == ("cos $v$", "sin $v$")
+
+
 def test_points_of_a_sphere_are_seen_from_one_side():
     """As matplotlib's own axes of space have them, without perspective; those farther than the centre are pale."""
     figure, show = make_frames(film_of(solution(), "sphere"))

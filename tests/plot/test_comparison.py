@@ -123,6 +123,18 @@ def test_residuals_are_in_standard_errors():
     assert np.ma.getmaskarray(np.ma.masked_invalid(np.ma.filled(still.get_ydata(), np.nan))).all()
 
 
+@pytest.mark.parametrize("seeds", [2, 4])
+def test_of_few_seeds_the_difference_has_their_range(seeds):
+    """Its mean and band are in the units of the number; nothing is in standard errors, which so few seeds do not know."""
+    case = comparison({"x": curve()}, seeds=seeds)
+    figure, each = figure_of_comparison(case), case.training["x"] - case.theory["x"]
+    axes = figure.axes[1]
+    np.testing.assert_allclose(np.asarray(axes.lines[1].get_ydata()), each.mean(axis=0), rtol=1e-12)
+    box = axes.collections[0].get_datalim(axes.transData)
+    assert (box.y0, box.y1) == pytest.approx((each.min(), each.max()), rel=1e-12)
+    assert axes.get_ylabel() == "training − theory" and "Δ within ±2" not in labels(figure)
+
+
 def beside(figure: Figure) -> dict[str, str]:
     """{name: value} of the numbers beside the first row of panels."""
     words = [text.get_text() for text in figure.axes[1].texts]

@@ -16,6 +16,7 @@ from odesim.cli import cli
 from odesim.plot import Choice, figure_of_solution, save
 from odesim.plot.html import PIXELS, to_plotly, words_of
 from odesim.plot.labels import without_power
+from odesim.plot.layout import span_of
 from odesim.store.read import read_solution
 from tests.support.chromium import chromium, errors_of
 from tests.support.pictures import CASES, T, solution
@@ -76,7 +77,7 @@ def test_panels_of_a_page_have_places(name, narrow):
     panels = [k for k, axes in enumerate(figure.axes) if axes.get_label() != "<colorbar>"]
     if narrow:
         assert all(boxes[k][0] < 0.25 and boxes[k][1] > 0.7 for k in panels)
-        cells: Any = {k: figure.axes[k].get_subplotspec() for k in panels}
+        cells = {k: span_of(figure.axes[k]) for k in panels}
         assert sorted(panels, key=lambda k: -boxes[k][2]) == sorted(panels, key=lambda k: (cells[k].rowspan.start, cells[k].colspan.start))
     plot = way["height"] - way["margin.t"] - way["margin.b"]
     for k in set(range(len(boxes))) - set(panels):
