@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
@@ -129,13 +129,14 @@ def stop_signals() -> Iterator[Callable[[], bool]]:
 
 
 @contextmanager
-def ctrl_c(stop: Callable[[], None]) -> Iterator[None]:
+def ctrl_c(stop: Callable[[], None], *, timed: bool = True) -> Iterator[None]:
     """A context in which Ctrl-C calls stop, as does the end of the time; a second one raises KeyboardInterrupt. So does SIGTERM where it
     would raise that.
 
     Without it, an interrupt during compiled code is raised in the next Python callback, where ctypes drops it.
+    timed: whether the end of the time calls stop; not where code is compiled in this context, whose time does not count.
     """
-    with _alarm(stop), _watched(stop, (signal.default_int_handler,)):
+    with _alarm(stop) if timed else nullcontext(), _watched(stop, (signal.default_int_handler,)):
         yield
 
 

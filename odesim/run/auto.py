@@ -111,7 +111,9 @@ def compete(
         run.stop()
         rival.stop()
 
-    with ctrl_c(stop):  # once for all turns: to take the signals is 16 microseconds, and a small system may have ten turns in a millisecond
+    # once for all turns: to take the signals is 16 microseconds, and a small system may have ten turns in a millisecond. The time that is
+    # allowed ends turns alone, for between them code is compiled, which does not count
+    with ctrl_c(stop, timed=False):
         while (won := rival.challenge(run)) is None:
             if run.advance(2 * run.tried):
                 raw = run.raw()

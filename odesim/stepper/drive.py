@@ -137,10 +137,13 @@ class ExplicitRun:
         self._left = self.t, tried
         for limit in limits:
             ended = True  # as an interrupt leaves it
-            if limit > min(EARLY, LONG) and self._long is None and limit > self.tried and self._is_long():
+            if limit > min(EARLY, LONG) and self._long is None and limit > self.tried:
+                decided = False
                 with suppress(KeyboardInterrupt):  # then what was computed is kept, as by one in a step
-                    self._long = self._for_long()  # while no limit of time runs: to compile does not count
-                if self._long is None:
+                    if self._is_long():
+                        self._long = self._for_long()  # while no limit of time runs: to compile does not count
+                    decided = True
+                if not decided:
                     self.stop()
                     break
             with ctrl_c(self.stop), suppress(KeyboardInterrupt), self._blas():

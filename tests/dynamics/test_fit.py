@@ -19,6 +19,7 @@ from odesim.base.errors import FitWarning, OdesimError
 from odesim.cli.app import cli
 from odesim.cli.fit import fit_text
 from odesim.dynamics.together import Lanes, side_by_side
+from odesim.store.write import write_solution
 from odesim.symbolic import Constraint, IndexedBase, Map, Param, Source, System, index, sizes
 
 SOURCE = Source("none", "made for the tests")
@@ -287,7 +288,7 @@ def cases(tmp_path, monkeypatch):
     data = xr.Dataset({"x": (("seed", "time"), [run.y["x"] - 0.1, run.y["x"] + 0.1])}, coords={"time": T})  # whose mean is the run
     data.to_netcdf("data.nc", engine="scipy")
     data.to_zarr("data.zarr", zarr_format=3, consolidated=False)
-    odesim.store.write_solution(run, "run.zarr")
+    write_solution(run, "run.zarr")
     return {"table": table, "Dataset": data, "run": run, "dict": {"t": T, "x": run.y["x"]}}
 
 

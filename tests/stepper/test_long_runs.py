@@ -124,9 +124,10 @@ def test_who_has_one(name, monkeypatch):
     assert integrate(monkeypatch, 20, **options)[1] == often
 
 
-def test_to_compile_does_not_count(monkeypatch):
+@pytest.mark.parametrize("long", [64, 128], ids=["in the pilot of auto", "after it"])
+def test_to_compile_does_not_count(long, monkeypatch):
     """A limit of time does not run while the driver is compiled: the run goes on, however long that took."""
-    monkeypatch.setattr(drive, "LONG", 64)
+    monkeypatch.setattr(drive, "LONG", long)
     make, waited = drive.written_run, []
 
     def slow(*arguments):
