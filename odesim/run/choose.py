@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import Any
 
 from odesim.base.backends import SERIES
-from odesim.base.errors import SolveError
 from odesim.ensembles.members import Members
 from odesim.ensembles.request import EnsembleRequest
 from odesim.inputs.bind import Numbers
@@ -19,7 +18,7 @@ from odesim.run.observables import observed_key
 from odesim.run.problem import make_costs, with_slack
 from odesim.run.threads import DeviceEngine, device_engine, source_of
 from odesim.stepper.tableau import step_cost
-from odesim.stepper.taylor import NO_SERIES
+from odesim.stepper.taylor import no_series
 from odesim.targets.cache import module_name
 from odesim.transforms.events import resets_key
 
@@ -61,7 +60,7 @@ def make_engine(request: EnsembleRequest, members: Members) -> AnyEngine:
     lanes, count = lane_engine(request, shared, per_member), members.source.count
     if request.options.method in SERIES:
         if isinstance(plan := lane_plan(request, shared, per_member), str):
-            raise SolveError(f"{NO_SERIES}, not {plan}; choose vern9")
+            raise no_series(plan)
         return lanes or SingleEngine(request, shared)
     if lanes is not None and (lines_of(lanes) <= AT_ONCE or (lanes.plan.stiff and lanes.plan.strict)):
         return lanes

@@ -34,7 +34,7 @@ from odesim.stepper.readers import Switches
 from odesim.stepper.report import collect
 from odesim.stepper.stability import held
 from odesim.stepper.table import COUNTS, NOISE, RUN, SEARCH, constants, new_table
-from odesim.stepper.taylor import NO_SERIES, Taylor, taylor_method, taylor_order
+from odesim.stepper.taylor import Taylor, no_series, taylor_method, taylor_order
 
 SIGNATURES = {
     "run": "int64(int64)",
@@ -169,7 +169,7 @@ class ExplicitRun:
     @property
     def _may_be_written(self) -> bool:
         """Whether a driver can be compiled for this run alone."""
-        return self.kind == "explicit" and self.method.last != 0 and getattr(self.problem.rhs, "written", None) is not None
+        return self.kind == "explicit" and self.method.last != 0 and not isinstance(getattr(self.problem.rhs, "written", ""), str)
 
     def stop(self) -> None:
         """Makes the run end after its current step."""
@@ -225,8 +225,8 @@ class TaylorRun(ExplicitRun):
 
     def __init__(self, problem: Problem, save: Array | None = None, *, rtol: float = RunOptions.rtol, **options: Any) -> None:
         super().__init__(problem, taylor_method(taylor_order(rtol)), save, rtol=rtol, **options)
-        if getattr(problem.rhs, "written", None) is None:
-            raise SolveError(f"{NO_SERIES}; this one has more, or another type, or scales its stages: choose vern9")
+        if isinstance(what := getattr(problem.rhs, "written", "a right-hand side that is not compiled for the processor"), str):
+            raise no_series(what)
 
     def advance(self, most: float = math.inf) -> bool:
         """As that of ExplicitRun. Raises SolveError where the right-hand side is not smooth."""
@@ -236,7 +236,7 @@ class TaylorRun(ExplicitRun):
             try:
                 self._long = self._for_long()
             except CodegenError as error:
-                raise SolveError(f"{NO_SERIES}, and {error}; choose vern9") from error
+                raise no_series(f"a right-hand side that cannot be written out ({error})") from error
             self._seconds += time.perf_counter() - begun
         return super().advance(most)
 

@@ -13,15 +13,20 @@ from math import ceil, log
 
 import numpy as np
 
+from odesim.base.errors import SolveError
 from odesim.stepper.tableau import Method, make_method
 
 LEAST, MOST = 4, 20
-NO_SERIES = "method 'taylor' is for smooth right-hand sides in float64 of at most 32 states and some 200 operations"
 
 
 @dataclass(frozen=True, eq=False)
 class Taylor(Method):
     """A Method whose stages 1 to last - 1 are Taylor coefficients (odesim.ir.series), all computed at the beginning of the step."""
+
+
+def no_series(what: str) -> SolveError:
+    """The error that the method does not take a system for what it has or is."""
+    return SolveError(f"method 'taylor' is not for {what}; choose vern9")
 
 
 def taylor_order(rtol: float) -> int:

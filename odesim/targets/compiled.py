@@ -17,7 +17,7 @@ from sympy import Expr
 from odesim.base.arrays import Array, Layout, check_dtype
 from odesim.base.backends import RUN, Backend, find_backend
 from odesim.base.device import cupy_here
-from odesim.base.errors import CodegenError
+from odesim.base.errors import CodegenError, counted
 from odesim.base.memo import IdentityKey, Memo
 from odesim.base.options import RunOptions
 from odesim.ir.adjoint import lower_vjp
@@ -303,7 +303,7 @@ class CompiledRHS:
 
 FEW_STATES, FEW_OPERATIONS = 32, 200
 """Of a system whose right-hand side is written out for a run. Loops over more, of exponentials above all, are faster: they are vectors."""
-_WRITTEN: Memo["WrittenRight | None"] = Memo()
+_WRITTEN: Memo["WrittenRight | str"] = Memo()
 
 
 @dataclass(frozen=True)
@@ -349,16 +349,20 @@ class BoundNumba:
         return self._table.address
 
     @cached_property
-    def written(self) -> "WrittenRight | None":
-        """The right-hand side written out for these sizes; None where that is long, or stages lie otherwise in memory: scaled, rounded."""
+    def written(self) -> "WrittenRight | str":
+        """The right-hand side written out for these sizes; or why not: it is long, or stages lie otherwise in memory, scaled or rounded."""
         c = self.compiled
-        if self.layout.size > FEW_STATES or self.dtype != "float64" or c.text.scales:
-            return None
+        if self.layout.size > FEW_STATES:
+            return f"{counted(self.layout.size, 'state')}: at most {FEW_STATES}"
+        if self.dtype != "float64":
+            return self.dtype
+        if c.text.scales:
+            return "a right-hand side that scales its stages"
         whole = {p.name: self.params[p.name] for p in c.system.params if p.integer}
         key = (IdentityKey(c), *self.sizes.items(), *(np.asarray(v).tobytes() for v in whole.values()))
         return _WRITTEN(key, lambda: self._write(whole))
 
-    def _write(self, whole: Mapping[str, Any]) -> "WrittenRight | None":
+    def _write(self, whole: Mapping[str, Any]) -> "WrittenRight | str":
         from odesim.ir.scalars import WrittenRight
         from odesim.ir.series import taylor_coefficients
         from odesim.targets.unroll import write_out
@@ -366,8 +370,10 @@ class BoundNumba:
         c = self.compiled
         try:
             formulas = write_out(c.system, c.program, self.sizes, whole)
-        except CodegenError:
-            return None
+        except CodegenError as error:
+            return f"a right-hand side that cannot be written out ({error})"
+        if formulas.weight > FEW_OPERATIONS:
+            return f"a right-hand side worth {counted(formulas.weight, 'operation')}: at most {FEW_OPERATIONS}"
         params = ["0.0"] * formulas.count  # what no statement reads lies nowhere
         for k, entry in enumerate(c.text.entries):
             names = {"numbers": c.text.numbers, "array": (entry.name,)}.get(entry.kind, ())
@@ -376,7 +382,7 @@ class BoundNumba:
                     params[formulas.values[name] + i] = f"doubles(ints(at[TABLE])[{k}])[{i + j}]"
         text = written_module(formulas, c.strict)
         series = lambda order: written_module(taylor_coefficients(formulas, order), c.strict, "series")  # noqa: E731
-        return WrittenRight(formulas, tuple(params), text, series) if formulas.weight <= FEW_OPERATIONS else None
+        return WrittenRight(formulas, tuple(params), text, series)
 
     @property
     def scales(self) -> bool:
