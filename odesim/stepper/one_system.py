@@ -8,12 +8,12 @@ goes to the right-hand side's own `stage` and `combine`: only these know whether
 """
 
 import ast
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any, ClassVar
 
 from odesim.base.parsing import parse
+from odesim.stepper.lanes import margin
 from odesim.stepper.readers import CHECKED, EXPLICIT, numbers_of_control, step_text
 from odesim.stepper.statements import (
     Comb,
@@ -178,10 +178,6 @@ def _factor(e: ast.expr | None) -> str:
     return "1.0" if e is None else _value(e)
 
 
-def inner(lines: Iterable[str]) -> list[str]:
-    return ["    " + line for line in lines]
-
-
 class Printer:
     """Prints statements as lines of the function `run`.
 
@@ -205,7 +201,7 @@ class Printer:
         begin, first, aim, step = read("begin"), read("first_looks", "first_save"), read("aim"), read("step", "judge")
         after = read("search", "save", "accept")
         parts = {"begin": (begin, 8), "first": (first, 12), "aim": (aim, 12), "step": (step, 16), "after": (after, 20)}
-        words = {word: "\n".join(" " * margin + line for line in self._part(word, part)) for word, (part, margin) in parts.items()}
+        words = {word: "\n".join(" " * spaces + line for line in self._part(word, part)) for word, (part, spaces) in parts.items()}
         # what a step reads of what an earlier one, or the beginning, has written: it outlives a call of the driver. Derived, since a list
         # by hand would miss what is new in the text, and a run in slices would then differ from one in one go
         once, again = begin + first, aim + step + after
@@ -221,7 +217,7 @@ class Printer:
         store = [f"numbers[{i}] = {x}" for i, x in enumerate(numbers) if x in changing]
         tables = [f"{name} = doubles(at[{slot}])" for slot, name in self.tables_of_stages.items()]
         lines = {"load": load, "store": store, "rows": [*tables, *self._row_lines()]}
-        run = RUN.format(**{word: "\n".join(inner(part)) for word, part in lines.items()}, **words, **self.numbers)
+        run = RUN.format(**{word: "\n".join(margin(part)) for word, part in lines.items()}, **words, **self.numbers)
         forms = sorted(self.forms)
         functions = "\n".join([HEAD, *map(self._form, forms), run])
         return Driver(functions, "\n".join(map(self._term, forms)), numbers, {form: self._parts_of(form)[2:] for form in forms})
@@ -293,10 +289,10 @@ class Printer:
                 call = f"{what}({', '.join(['at', *map(_value, arguments)])})"
                 return [f"{', '.join(map(str, names))} = {call}" if names else call]
             case If(test, yes, no):
-                rest = ["else:", *inner(self._lines(no))] if no else []
-                return [f"if {_value(test)}:", *inner(self._lines(yes)), *rest]
+                rest = ["else:", *margin(self._lines(no))] if no else []
+                return [f"if {_value(test)}:", *margin(self._lines(yes)), *rest]
             case While(test, body):
-                return [f"while {_value(test)}:", *inner(self._lines(body))]
+                return [f"while {_value(test)}:", *margin(self._lines(body))]
             case Stages():
                 return self._stages(s)
         raise TypeError(s)
@@ -311,7 +307,7 @@ class Printer:
                 lines += self._right(part, f"{part.keep} if {s.index} == {_value(s.last)} else none")
             else:
                 lines += self._statement(part)
-        return [f"for {s.index} in range({_value(s.first)}, {_value(s.last)} + 1):", *inner(lines)]
+        return [f"for {s.index} in range({_value(s.first)}, {_value(s.last)} + 1):", *margin(lines)]
 
     def _right(self, s: Right, keep: str) -> list[str]:
         lines, base, count = self._combination(s.state)
@@ -415,7 +411,7 @@ class _Printer(Printer):
             case Sum():
                 return [*self._each("part", s.value), f"{s.name} = row_sum(at, part)"]
             case Right(row, time, state, keep):
-                return [*self._each(keep, state), f"right(at, {self._number(time)}, {keep}, {self._address(row)})", "calls = calls + 1.0"]
+                return [*self._each(keep, state), f"right(at, {_value(time)}, {keep}, {self._address(row)})", "calls = calls + 1.0"]
             case Each(row, value):
                 return self._each(row, value)
             case Take(row, source, _) if row in PAIRS:
@@ -436,7 +432,7 @@ class _Printer(Printer):
         combinations = [e for e in ast.walk(value) if isinstance(e, Comb)]
         lines = [line for e in combinations for line in self._fill(e, "part")]
         entry = unparsed(_Entries(self.reader.text.rows).visit(copied(value)))
-        return [*lines, "for i in range(n):", *inner([f"doubles({target})[i] = {entry}"])]
+        return [*lines, "for i in range(n):", *margin([f"doubles({target})[i] = {entry}"])]
 
     def _do(self, s: Do) -> list[str]:
         lines, arguments = list[str](), ["at"]
@@ -446,7 +442,7 @@ class _Printer(Printer):
             elif self._is_row(e) or names_in(e) & {*self.reader.text.rows} or any(isinstance(x, Comb) for x in ast.walk(e)):
                 lines += self._each(s.names[0], e)  # goes where the result does
             else:
-                arguments.append(self._number(e))
+                arguments.append(_value(e))
         rows = [r for r in s.names if isinstance(r, tuple) or r in self.reader.text.rows]
         numbers = [str(r) for r in s.names if r not in rows]
         call = f"{s.what}({', '.join([*arguments, *map(self._address, rows)])})"
@@ -464,9 +460,6 @@ class _Printer(Printer):
     def _address(self, row: Row) -> str:
         return row if isinstance(row, str) else f"at[K] + {Scalars.names.get(str(row[1]), row[1])} * row"
 
-    def _number(self, e: ast.expr) -> str:
-        return unparsed(Scalars().visit(copied(e)))
-
 
 class _StabilisedPrinter(_Printer):
     """Prints a step without linear systems."""
@@ -477,4 +470,4 @@ class _StabilisedPrinter(_Printer):
 
 
 def _stage(e: ast.Subscript) -> str:
-    return f"at[K] + {unparsed(Scalars().visit(copied(e.slice)))} * row"
+    return f"at[K] + {_value(e.slice)} * row"

@@ -11,8 +11,8 @@ step leaves its state and last stage there, and those of its stages that an inte
 from collections.abc import Sequence
 
 from odesim.ir.scalars import WrittenRight
-from odesim.stepper.lanes import Kinds, Written
-from odesim.stepper.one_system import METHOD, TABLES, Printer, explicit_driver, inner
+from odesim.stepper.lanes import Kinds, Written, margin
+from odesim.stepper.one_system import METHOD, TABLES, Printer, explicit_driver
 from odesim.stepper.readers import Switches, explicit_reader
 from odesim.stepper.statements import If, Row, Stages, Statement
 from odesim.stepper.tableau import Method
@@ -71,7 +71,7 @@ class WrittenOut(Printer):
             *self.step.lines(self.exact.read("step")),
             f"calls = calls + {float(self.last)}",
             *self._stored("z", ("k", self.last)),
-            *(needed if self.events else ["if due < new:", *inner(needed)]),
+            *(needed if self.events else ["if due < new:", *margin(needed)]),
             *self._lines([*dense, *self.reader.read("judge")]),
         ]
 
