@@ -14,7 +14,7 @@ from odesim.base.options import IN_FILES
 from odesim.cli.options import Count, ModelKind, completed, options
 from odesim.cli.outcome import DONE, STOPPED, say
 from odesim.cli.run import check_picture_place, draw
-from odesim.cli.tables import Progress, echo, number_text, table
+from odesim.cli.tables import Progress, echo, file_rows, number_text, table
 
 if TYPE_CHECKING:
     import xarray
@@ -69,7 +69,7 @@ def answer(
     if words["as_json"]:
         echo(json.dumps(as_object(data), allow_nan=False))
     elif not words["quiet"]:
-        echo(text(data, [(name, str(path)) for name, path in (("stored", out), ("drawn", drawn)) if path]))
+        echo(text(data, file_rows(out, drawn)))
     return data, STOPPED if undrawn else DONE
 
 

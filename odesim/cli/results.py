@@ -10,7 +10,7 @@ import numpy as np
 from odesim.base.arrays import Array
 from odesim.base.backends import BACKENDS
 from odesim.base.errors import counted, escaped
-from odesim.cli.tables import GLUE, Counter, echo, number_text, shape_text, table, thousands
+from odesim.cli.tables import GLUE, Counter, echo, file_rows, number_text, shape_text, table, thousands
 from odesim.run.solution import Solution
 from odesim.stepper.occurrences import BELOW
 from odesim.stepper.problem import least_rtol
@@ -73,8 +73,7 @@ def solution_text(solution: Solution, out: Path | None = None, picture: Path | N
     )
     worst = [(name, violation_text(value)) for name, value in solution.invariants.items()]
     parts.append(section("invariants, worst violation", worst))
-    files = [(name, str(path)) for name, path in (("stored", out), ("drawn", picture)) if path]
-    parts.append(section("run", [*run_rows(solution), *files]))
+    parts.append(section("run", [*run_rows(solution), *file_rows(out, picture)]))
     return "\n".join(part for part in parts if part)
 
 
@@ -212,12 +211,11 @@ def statistics_text(data: "xarray.Dataset", out: Path | None, picture: Path | No
     shown = {str(name): v for name, v in data.data_vars.items() if not str(name).endswith(("_count", "_edges", "_histogram"))}
     last, once = ({name: v for name, v in shown.items() if ("time" in v.dims) is timed} for timed in (True, False))
     levels = [("quantiles", ", ".join(f"{level:g}" for level in levels.values)) for levels in (data.get("quantile"),) if levels is not None]
-    files = [(name, str(path)) for name, path in (("stored", out), ("drawn", picture)) if path]
     at = f"at t = {number_text(data['time'].values[-1])}"
     rows = [table(array_rows({name: v.isel(time=-1).values for name, v in last.items()}))] if last else []
     rows += [section("over time", array_rows({name: v.values for name, v in once.items()}))] if once else []
     return "\n".join(
-        [head, table([(s, str(n)) for s, n in statuses.items()]), *[at] * bool(last), *rows, table([*levels, *files])]
+        [head, table([(s, str(n)) for s, n in statuses.items()]), *[at] * bool(last), *rows, table([*levels, *file_rows(out, picture)])]
     ).rstrip()
 
 
@@ -246,7 +244,7 @@ def run_text(run: "EnsembleRun", drawn: Path | None = None) -> str:
     methods = ", ".join(f"{name} {n}" for name, n in counts.items()) if len(counts) > 1 else next(iter(counts), run.method)
     rest = [*([("computed", computed)] if t.new or run.seconds else []), ("method", f"{methods}, {engine}")]
     rest += [("warning", str(missing)) for missing in t.not_numbers.values()]
-    rest += [("auto", run.auto)] * bool(run.auto) + [("stored", str(run.path))] * bool(run.path) + [("drawn", str(drawn))] * bool(drawn)
+    rest += [*[("auto", run.auto)] * bool(run.auto), *file_rows(run.path, drawn)]
     head = f"{escaped(run.model, '')}: {run.status}, {t.done} of {counted(t.total, 'member')}" + f" done, {t.failed} failed" * bool(
         t.failed
     )

@@ -4,6 +4,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from shutil import get_terminal_size
 from typing import Any, Self
 
@@ -36,6 +37,11 @@ def table(rows: Iterable[Sequence[str]], header: Sequence[str] = (), *, indent: 
         start = indent + "".join(cell + GAP for cell in cells)
         lines += wrap(row[last], max(room, 20), start)
     return "\n".join(lines)
+
+
+def file_rows(stored: Path | None, drawn: Path | None) -> list[tuple[str, str]]:
+    """Rows of a table on the files that a command wrote."""
+    return [(name, str(path)) for name, path in (("stored", stored), ("drawn", drawn)) if path]
 
 
 def wrap(text: str, room: int, start: str) -> list[str]:

@@ -4,7 +4,7 @@ What a System holds as functions of Python becomes numbers: defaults of paramete
 document is executed.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -98,30 +98,20 @@ def _number_of(default: Any) -> float | int:
 
 @dataclass(frozen=True)
 class Table:
-    """A default that is a table of numbers, for the sizes that its document has. name: of the parameter."""
+    """A default that is a table of numbers, for the sizes that its document has. name, extents: of the parameter."""
 
     name: str
-    shape: Callable[[Mapping[str, int]], tuple[int, ...]]
+    extents: tuple[Any, ...]
     numbers: np.ndarray
 
     def __call__(self, sizes: Mapping[str, int]) -> np.ndarray:
         """The numbers. Raises ParamError for other sizes."""
-        shape = self.shape(sizes)
+        shape = tuple(int(sp.sympify(n).subs({s: sizes[s.name] for s in sp.sympify(n).free_symbols})) for n in self.extents)
         if shape != self.numbers.shape:
             raise ParamError(
                 f"the default of {self.name} is a table of shape {self.numbers.shape}, not {shape}: give {self.name} its values"
             )
         return self.numbers.copy()
-
-
-@dataclass(frozen=True)
-class ShapeOf:
-    """The shape of an array for sizes {name: int}."""
-
-    extents: tuple[Any, ...]
-
-    def __call__(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
-        return tuple(int(sp.sympify(n).subs({s: sizes[s.name] for s in sp.sympify(n).free_symbols})) for n in self.extents)
 
 
 def system_from_json(document: Any) -> System:
@@ -261,7 +251,7 @@ def _param(p: Any, of: _Fields) -> Param:
             numbers = np.array(None)
         if numbers.dtype.kind not in "if":
             raise ModelError(f"the default of {name} is no array of numbers")
-        default = Table(name, ShapeOf(tuple(symbol.shape)), numbers)
+        default = Table(name, tuple(symbol.shape), numbers)
     indexes = of.get(p, "indexes", str, None)
     domain = domain_from_json(of.get(p, "domain", list))
     return Param(

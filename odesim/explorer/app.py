@@ -158,7 +158,7 @@ class Explorer:
         """{option of a run: its title}."""
         system = self.explored.system
         noise = {"step": "step, fixed", "seed": "seed of the noise"} if system.noise else {}
-        return {"span": f"span, {number(numbers.t0)}:{number(numbers.t1)}", **noise}
+        return {"span": f"span, {numbers.t0:.6g}:{numbers.t1:.6g}", **noise}
 
     def layout(self) -> Any:
         """The page: controls at the side, the run beside them."""
@@ -215,13 +215,9 @@ class Explorer:
         self.redraw()
 
     def option_typed(self, name: str, attr: str, old: str, new: str) -> None:
-        """The text of an option was changed in the page."""
-        self.set_option(name, new)
-
-    def set_option(self, name: str, text: str) -> None:
-        """An option of the run was changed."""
+        """An option of the run was changed in the page."""
         if not self.silent:
-            change: Any = {name: text}
+            change: Any = {name: new}
             self.controls = replace(self.controls, **change)
             self.redraw()
 
@@ -441,11 +437,6 @@ def in_rows(figures: Sequence[Any]) -> list[Any]:
     for one in figures:
         one.styles = {"flex": "1 1 320px", "min-width": "0"}
     return [Row(*figures, sizing_mode="stretch_width", stylesheets=[":host { display: flex; flex-wrap: wrap; }"])] if figures else []
-
-
-def number(x: float) -> str:
-    """A number as short text."""
-    return f"{x:.6g}"
 
 
 def equations(system: System) -> Div:

@@ -14,7 +14,7 @@ import numpy as np
 
 from odesim.base.arrays import Array
 from odesim.base.errors import counted
-from odesim.cli.tables import GLUE, number_text, shape_text, table, thousands, wrap_paragraph
+from odesim.cli.tables import GLUE, file_rows, number_text, shape_text, table, thousands, wrap_paragraph
 from odesim.lab.compare.comparison import Comparison
 from odesim.lab.compare.pairs import pairs_of
 from odesim.lab.training.loop import Trajectory
@@ -96,7 +96,7 @@ def training_text(trajectory: Trajectory, out: Path | None, picture: Path | None
     stats = trajectory.stats
     run = [("optimizer", optimizer_text(trajectory.attrs["optimizer"])), ("backend", trajectory.attrs["backend"])]
     run += [("seconds", f"{stats['seconds']:.3g}, {thousands(stats['steps_per_second'])} iterations a second")] if stats else []
-    run += [(name, str(path)) for name, path in (("stored", out), ("drawn", picture)) if path]
+    run += file_rows(out, picture)
     return f"{head}\nfinal\n{table(rows)}\nrun\n{table(run)}"
 
 

@@ -18,7 +18,7 @@ from odesim.lab.training.task import Experiment
 from odesim.store.chunks import create_array, create_group, every_chunk_written, open_group
 from odesim.store.paths import RUN_FORMAT, RUN_MARK, RunLock, check_new_run, damage_errors, publish, temporary_path
 from odesim.store.plain import to_plain
-from odesim.store.schema import FINAL, TRAINING, check_readable_run, run_of_kind
+from odesim.store.schema import FINAL, TRAINING, inspect_run, run_of_kind
 
 # of a block of rows, a chunk of each array: large enough that files are few, small enough to wait in memory until it is complete
 BLOCK_BYTES, BLOCK_ROWS = 1 << 20, 1024
@@ -193,7 +193,7 @@ def _rates(attributes: Mapping[str, Any]) -> dict[str, float]:
 
 def read_exact(path: str | Path) -> dict[str, Array]:
     """{name: array}: the task's exact quantities, stored with the training at path. Raises StoreError if there is none."""
-    path = check_readable_run(path)
+    path = inspect_run(path).path
     with damage_errors(path):
         group: Any = open_group(path)
         return {name: np.asarray(array[...]) for name, array in group[EXACT].arrays()} if EXACT in group else {}

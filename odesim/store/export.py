@@ -26,7 +26,6 @@ GROUPS = (PARAMS, INITIAL, "points", "exact", FINAL, EVENTS)
 MAX_COLUMNS = 100_000
 ROWS_AT_ONCE = 1 << 16
 FORMULA = tuple("=+-@＝＋－＠")  # spreadsheet programs compute a cell that begins so, some also with letters of full width
-Load = Callable[[Any], Any]  # Dataset -> the same Dataset, read into memory
 
 
 def export_run(run: str | Path, to: str, path: str | Path, *, overwrite: bool = False) -> Path:
@@ -37,7 +36,7 @@ def export_run(run: str | Path, to: str, path: str | Path, *, overwrite: bool = 
     path = check_new_file(path, overwrite=overwrite)
     try:
         with atomic_file(path) as work:
-            FORMATS[to](lambda part: _load(part, run), dataset, work, Path(run))
+            FORMATS[to](dataset, work, Path(run))
     except OSError as error:
         raise StoreError(f"cannot write {path}: {error.strerror or error}") from error
     return path
@@ -49,7 +48,7 @@ def _load(part: "xr.Dataset", path: str | Path) -> "xr.Dataset":
         return part.load()
 
 
-def to_nc(load: Load, run: "xr.Dataset", path: Path, source: Path) -> None:
+def to_nc(run: "xr.Dataset", path: Path, source: Path) -> None:
     """Writes netCDF 3 (64-bit offsets) with scipy.
 
     Arrays of the groups inside the run become variables params_mu, initial_v, ... The attribute `coordinates` of the run becomes one of
@@ -57,7 +56,7 @@ def to_nc(load: Load, run: "xr.Dataset", path: Path, source: Path) -> None:
     """
     check_few_unstarted(source)
     check_fits("a netCDF file of this run", {str(name): prod(v.shape) for name, v in run.variables.items()}, 8)
-    flat = load(run)
+    flat = _load(run, source)
     taken = set(map(str, flat.variables))
     others = other_variables(source, taken)
     with damage_errors(source):
@@ -127,12 +126,12 @@ Table = tuple[list[str], Iterator[list[Any]]]
 """Names of columns, and blocks: lists of arrays (n,) or (n, k), which hold the columns of n lines in order."""
 
 
-def table_of(load: Load, run: "xr.Dataset", source: Path) -> Table:
+def table_of(run: "xr.Dataset", source: Path) -> Table:
     """The table of a run. Raises StoreError if it has more than MAX_COLUMNS columns."""
-    return member_table(load, run, source) if MEMBER in run.dims else time_table(load, run)
+    return member_table(run, source) if MEMBER in run.dims else time_table(run, source)
 
 
-def time_table(load: Load, run: "xr.Dataset") -> Table:
+def time_table(run: "xr.Dataset", source: Path) -> Table:
     """A line per saved time: t, then the entries of all states and observables (v[0], V[0, 1]). Arrays without times are left out."""
     run = run[[name for name, v in run.data_vars.items() if TIME in v.dims]].transpose(TIME, ...)
     total = 1 + sum(prod(v.shape[1:]) for v in run.data_vars.values())
@@ -141,13 +140,13 @@ def time_table(load: Load, run: "xr.Dataset") -> Table:
 
     def blocks() -> Iterator[list[Any]]:
         for start in range(0, run.sizes[TIME], block):
-            part = load(run.isel({TIME: slice(start, start + block)}))
+            part = _load(run.isel({TIME: slice(start, start + block)}), source)
             yield [part[TIME].values, *(v.values.reshape(len(v), -1) for v in part.data_vars.values())]
 
     return ["t", *(label for name, v in run.data_vars.items() for label in entries(str(name), v.shape[1:]))], blocks()
 
 
-def member_table(load: Load, run: "xr.Dataset", source: Path) -> Table:
+def member_table(run: "xr.Dataset", source: Path) -> Table:
     """A line per member and saved time: member, t, status, its own parameters, states and observables.
 
     Members in chunks that were not started are left out.
@@ -165,7 +164,7 @@ def member_table(load: Load, run: "xr.Dataset", source: Path) -> Table:
     def blocks() -> Iterator[list[Any]]:
         for a, b in EnsembleStore(source).started():
             for start in range(a, b, block):
-                part = load(run.isel({MEMBER: slice(start, min(start + block, b))}))
+                part = _load(run.isel({MEMBER: slice(start, min(start + block, b))}), source)
                 n = part.sizes[MEMBER]
                 status = np.array([status_names[k] if k >= 0 else "not done" for k in part["status"].values])
                 columns = [np.repeat(np.arange(start, start + n), times), np.tile(part[TIME].values, n), np.repeat(status, times)]
@@ -175,9 +174,9 @@ def member_table(load: Load, run: "xr.Dataset", source: Path) -> Table:
     return [MEMBER, "t", "status", *(label for name, shape in shapes.items() for label in entries(name, shape))], blocks()
 
 
-def to_csv(load: Load, run: "xr.Dataset", path: Path, source: Path) -> None:
+def to_csv(run: "xr.Dataset", path: Path, source: Path) -> None:
     """Writes the table as csv. Numbers have the fewest digits that give the same bits back."""
-    names, blocks = table_of(load, run, source)
+    names, blocks = table_of(run, source)
     with path.open("w", newline="", encoding="utf-8") as file:
         lines = csv.writer(file, lineterminator="\n")
         lines.writerow(map(csv_cell, names))
@@ -186,14 +185,14 @@ def to_csv(load: Load, run: "xr.Dataset", path: Path, source: Path) -> None:
             lines.writerows(np.concatenate([c.reshape(len(c), -1).astype("U32") for c in texts], axis=1).tolist())
 
 
-def to_parquet(load: Load, run: "xr.Dataset", path: Path, source: Path) -> None:
+def to_parquet(run: "xr.Dataset", path: Path, source: Path) -> None:
     """Writes the table as parquet, with pyarrow. Raises StoreError where that is not installed."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError:
         raise StoreError("parquet needs pyarrow: pip install 'odesim[parquet]'") from None
-    names, blocks = table_of(load, run, source)
+    names, blocks = table_of(run, source)
     writer: Any = None
     try:
         for columns in blocks:
@@ -239,4 +238,4 @@ def place(name: str, index: str, shape: tuple[int, ...]) -> tuple[int, ...]:
     return at
 
 
-FORMATS: dict[str, Callable[[Load, Any, Path, Path], None]] = {"csv": to_csv, "nc": to_nc, "parquet": to_parquet}
+FORMATS: dict[str, Callable[[Any, Path, Path], None]] = {"csv": to_csv, "nc": to_nc, "parquet": to_parquet}

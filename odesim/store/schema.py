@@ -356,11 +356,6 @@ def run_of_kind(path: str | Path, kind: str, more: str = "") -> StoredRun:
     return run
 
 
-def check_readable_run(path: str | Path) -> Path:
-    """path, if it holds a run that can be read. Raises StoreError."""
-    return inspect_run(path).path
-
-
 def run_kind(path: str | Path) -> str:
     """`ensemble`, `training` or `integration`: the kind of the run at path. Raises StoreError if there is none."""
     return inspect_run(path).kind
