@@ -222,7 +222,7 @@ def entry_of(system: System, text: str, params: dict[str, Any], values: dict[str
     array, index = (match[1].strip(), match[2]) if match else (text, "")
     if array not in real:
         named = [entry(name, [0] * len(p.shape)) for name, p in real.items()]
-        raise ParamError(no_such("parameter that is a real number", text, named, system.name))
+        raise ParamError(no_such("real parameter", text, named, system.name))
     if not (real[array].shape or index):
         return array, (), array
     shape = np.shape(bind(system, **values, params=params).params[array])

@@ -135,7 +135,7 @@ def loss_of(system: System, of: str) -> tuple[str, Any]:
     if not of:
         return (LOSS, known[LOSS]) if LOSS in known and states_in(system, known[LOSS]) else ("", None)
     if of not in known:
-        raise ParamError(no_such("observable that is one expression", of, known, system.name))
+        raise ParamError(no_such("observable of one expression", of, known, system.name))
     if not states_in(system, known[of]):
         raise ParamError(f"{of} of {system.name} depends on no state: it has no Hessian")
     return of, known[of]

@@ -16,7 +16,7 @@ from matplotlib.ticker import MaxNLocator
 from odesim.base.arrays import entry
 from odesim.base.errors import counted
 from odesim.plot.labels import EndLabels, add_header, end_labels, place_labels, symbol
-from odesim.plot.layout import Block, add_panels, cells_in_rows
+from odesim.plot.layout import Block, add_panels, cells_in_rows, description
 from odesim.plot.style import CATEGORIES, FAINT, INK, WIDTH, few_ticks, literal, ordered_colors, power_text, project_style, root_figure
 
 if TYPE_CHECKING:
@@ -32,11 +32,16 @@ LETTERS = 40  # of the name of an axis, in a line
 
 
 def headed(
-    axes: Axes, title: str, notes: Sequence[str] = (), handles: Sequence[Artist] = (), labels: Sequence[EndLabels] = ()
-) -> Figure:  # fmt: skip
-    """The figure of these axes with a header. labels: of lines, which are placed."""
+    axes: Axes,
+    data: "xarray.Dataset",
+    what: str,
+    notes: Sequence[str] = (),
+    handles: Sequence[Artist] = (),
+    labels: Sequence[EndLabels] = (),
+) -> Figure:
+    """The figure of these axes with a header: the model, what is drawn of it, and what it is. labels: of lines, which are placed."""
     figure = root_figure(axes)
-    add_header(figure, title, notes, handles)
+    add_header(figure, ", ".join(filter(None, (literal(data.attrs["model"]), what))), notes, handles, about=description(data.attrs))
     place_labels(figure, labels)
     return figure
 
@@ -73,7 +78,7 @@ def figure_of_rest(data: "xarray.Dataset") -> Figure:
             plane.yaxis.set_major_locator(MaxNLocator(4, integer=True))
         kinds = [kind for kind in COLORS if kind in data["stability"].values]
         dots = [Line2D([], [], ls="", marker="o", color=COLORS[kind], mfc=filled(kind), label=kind, ms=3.5) for kind in kinds]
-        return headed(plane, literal(f"{data.attrs['model']}, {counted(data.sizes['rest'], 'rest state')}"), notes, dots)
+        return headed(plane, data, counted(data.sizes["rest"], "rest state"), notes, dots)
 
 
 def filled(stability: str) -> str:
@@ -155,7 +160,7 @@ def figure_of_branches(data: "xarray.Dataset") -> Figure:
         legend = [Line2D([], [], color=INK, label="stable")] * (not unstable.all())
         legend += [Line2D([], [], color=FAINT, ls="--", label="not stable")] * bool(unstable.any())
         legend += [Line2D([], [], ls="", marker=m, color=c, ms=3.5, label=NAMES[kind]) for kind, (m, c) in MARKS.items() if kind in kinds]
-        return headed(axes, literal(f"{data.attrs['model']}, rest states"), (), legend)
+        return headed(axes, data, "rest states", (), legend)
 
 
 def figure_of_exponents(data: "xarray.Dataset") -> Figure:
@@ -174,7 +179,7 @@ def figure_of_exponents(data: "xarray.Dataset") -> Figure:
         axes.set_ylim(low - 0.15 * (high - low + 1e-12), max(high, 0.0) + 0.15 * (high - low + 1e-12))
         axes.set_xlabel(time_label(data, data.attrs["lyapunov"] == 2))
         axes.set_ylabel("mean exponent")
-        return headed(axes, literal(f"{data.attrs['model']}, dimension {float(data['dimension']):.4g}"))
+        return headed(axes, data, f"dimension {float(data['dimension']):.4g}")
 
 
 def figure_of_spectrum(data: "xarray.Dataset") -> Figure:
@@ -201,7 +206,7 @@ def figure_of_spectrum(data: "xarray.Dataset") -> Figure:
             few_ticks(axes)
             axes.set_xlabel(fill(time_label(data, discrete), LETTERS // len(kinds)))
         notes = [f"sharpness (blue) and least eigenvalue (orange) of {data.attrs['loss']}"] * ("sharpness" in data)
-        return headed(panels[0], literal(f"{data.attrs['model']}, eigenvalues"), [literal(note) for note in notes])
+        return headed(panels[0], data, "eigenvalues", [literal(note) for note in notes])
 
 
 def figure_of_fit(data: "xarray.Dataset") -> Figure:
@@ -235,7 +240,7 @@ def figure_of_fit(data: "xarray.Dataset") -> Figure:
         axes[len(shown)].set_ylabel("residual")
         values = [f"{symbol(str(n))} = {v:.4g}" for n, v in zip(data["free"].values[:MOST], data["value"].values[:MOST], strict=True)]
         notes = [", ".join(values) + ", ..." * (data.sizes["free"] > MOST), *not_drawn(len(heads))]
-        figure = headed(axes[0], literal(f"{data.attrs['model']}, fit"), notes, labels=ends)
+        figure = headed(axes[0], data, "fit", notes, labels=ends)
         figure.align_ylabels(axes)
         return figure
 
@@ -275,12 +280,12 @@ def figure_of_sensitivity(data: "xarray.Dataset") -> Figure:
             if len(labels) > 1:
                 axes.set_title(label_of(label))
             axes.set_xlabel(words if len(labels) == 1 else "")
-        title = f"{data.attrs['model']}, {label_of(labels[0])}" if len(labels) == 1 else literal(data.attrs["model"])
+        what = label_of(labels[0]) if len(labels) == 1 else ""
         notes = [words] * (len(labels) > 1) + not_drawn(len(varying))
         still = ", ".join(label_of(str(label)) for label in data["quantity"].values[~whole][:MOST])
         notes += [f"without variance: {still}" + ", ..." * (int((~whole).sum()) > MOST)] * (len(varying) < len(whole))
         notes += [f"the {shown} largest of {counted(data.sizes['factor'], 'number')}"] * (data.sizes["factor"] > shown)
-        return headed(panels[0], title, notes, [Patch(color=CATEGORIES[n], label=name) for n, name in enumerate(names)])
+        return headed(panels[0], data, what, notes, [Patch(color=CATEGORIES[n], label=name) for n, name in enumerate(names)])
 
 
 def label_of(text: str) -> str:

@@ -11,7 +11,7 @@ from odesim.base.errors import ParamError, StoreError, counted
 from odesim.plot.choice import STORE, TIME, Choice
 from odesim.plot.ensemble_panels import POINTS, doubt, draw_curve, draw_map, draw_members, draw_spread, is_grid, lost_note, member_floor
 from odesim.plot.labels import EndLabels, not_shown, symbol
-from odesim.plot.layout import finish, panels_and_tables, share_axes
+from odesim.plot.layout import description, finish, panels_and_tables, share_axes
 from odesim.plot.members import (
     BYTES,
     COMPONENTS,
@@ -27,7 +27,7 @@ from odesim.plot.members import (
     without_copies,
 )
 from odesim.plot.panels import LINES, thousands
-from odesim.plot.scales import TimeAxis, make_time_axis
+from odesim.plot.scales import ALIKE, TimeAxis, make_time_axis
 from odesim.plot.style import SMALL, literal, project_style
 
 if TYPE_CHECKING:
@@ -100,7 +100,9 @@ def figure_of_ensemble(run: "xarray.Dataset", choice: Choice | None = None, ax: 
             axes, labels, notes = draw_histograms(run, drawn, row, choice, ax)
         title = title_of(run, None if bands else row)
         notes += [f"members differ by less than {FLAT:.0%} of the values".replace("%", " %")] * (not bands and {*shown} <= flat)
-        return finish(axes, labels, (title, [*dict.fromkeys(notes), *not_shown(hidden)], ()), ax=ax, time_axis=time_axis)
+        header = (title, [*dict.fromkeys(notes), *not_shown(hidden)], ())
+        about = description(run.attrs) if ax is None else ""
+        return finish(axes, labels, header, ax=ax, time_axis=time_axis, about=about)
 
 
 def differing_first(run: "xarray.Dataset", names: list[str], row: int, choice: Choice) -> tuple[list[str], set[str]]:
@@ -180,9 +182,10 @@ def at_one_time(
 
 
 def constant_note(drawn: Drawn, values: Array) -> str:
-    """A note in the place of a panel where all finite values (N, C) of a quantity are one number; empty where they differ."""
+    """A note in the place of a panel where all finite values (N, C) of a quantity are one number within ALIKE; empty where they differ."""
     finite = values[np.isfinite(values)]
-    return f"constant: {symbol(drawn.name, drawn.dims)} = {finite[0] + 0.0:.4g}" if len(finite) and np.ptp(finite) == 0 else ""
+    one = len(finite) and np.ptp(finite) <= ALIKE * np.abs(finite).max()
+    return f"constant: {symbol(drawn.name, drawn.dims)} = {finite[0] + 0.0:.4g}" if one else ""
 
 
 def component_notes(some: list[tuple[int, Drawn]]) -> list[str]:
@@ -207,7 +210,7 @@ def draw_curves(run: "xarray.Dataset", drawn: list[Drawn], x: Varied, row: int, 
         lost |= ~np.isfinite(values).all(axis=1)
         floor = member_floor(run, d)
         label, more = draw_curve(panel, x, distinct, values, choice, alone=alone, floor=floor)
-        notes += doubt(panel, run, d, values)
+        notes += doubt(panel, run, d, values, whole=bool(choice.scale("y")))
         if len(d.indices) < d.count and choice.index is None:
             panel.set_title(f"{len(d.indices)} of {counted(d.count, 'component')}", loc="right", fontsize=SMALL)
         labels.append(label)

@@ -15,7 +15,19 @@ from odesim.plot.choice import Choice
 from odesim.plot.labels import EndLabels, end_labels, symbol
 from odesim.plot.members import BYTES, Drawn, Varied, blocks, is_state, nan_quantiles, quantiles, values_of, without_copies
 from odesim.plot.panels import last_finite, thousands
-from odesim.plot.scales import TimeAxis, add_bar, cell_edges, check_axis, color_scale, make_log, shade_below, spans
+from odesim.plot.scales import (
+    TimeAxis,
+    add_bar,
+    cell_edges,
+    check_axis,
+    color_scale,
+    cut_below,
+    make_log,
+    set_limits,
+    shade_below,
+    spans,
+    without_far,
+)
 from odesim.plot.style import CATEGORIES, DASHES, DIVERGING, FAINT, SMALL, few_log_ticks, few_ticks
 from odesim.run.solution import floor_of
 
@@ -34,6 +46,7 @@ REACH = 2.0  # in widths of the middle 99 %: members farther off are counted, no
 GROUPS, EACH = (8, 40), 20  # of members with neighbouring values, where no two members share one: how many, and members of each
 DOTS, MARGIN = 40, 0.03  # largest number of dots along a curve or an axis; of the axis, beside them
 NUMBERED, ABOVE = 10, 1.03  # largest number of crosses with the number of their members; their height, in heights of the panel
+RUNAWAY = 1e3  # in ranges of the middle half of the values of a curve: so far off, the others are one line within a pixel
 POINTS, CELLS = 3000, 50  # largest number of points; cells of each axis for more
 LOST: Mapping[str, Any] = {"facecolor": "#ececec", "edgecolor": FAINT, "hatch": "////////"}
 
@@ -43,10 +56,11 @@ def member_floor(run: "xarray.Dataset", drawn: Drawn) -> float:
     return floor_of(np.empty(0), run.attrs, state=drawn.name) if is_state(run, drawn) else 0.0
 
 
-def doubt(axes: Axes, run: "xarray.Dataset", drawn: Drawn, values: Array, *, across: bool = False) -> list[str]:
-    """A note on values (...) of an observable that are drawn by logarithms and are below its tolerance, where no grey says so.
+def doubt(axes: Axes, run: "xarray.Dataset", drawn: Drawn, values: Array, *, across: bool = False, whole: bool = False) -> list[str]:
+    """Notes on values (...) of an observable that are drawn by logarithms and are below its tolerance, where no grey says so.
 
-    They go upwards, or across, or are colours of a map.
+    They go upwards, or across, or are colours of a map. An axis upwards ends two decades below, unless whole, where values are negative
+    too: a gap whose sign changes is rounding there, but a loss, the square of an error, may be true to far below.
     """
     maps = [c.norm for c in axes.collections if c.get_array() is not None]
     scale = axes.get_xscale() if across else axes.get_yscale()
@@ -54,7 +68,10 @@ def doubt(axes: Axes, run: "xarray.Dataset", drawn: Drawn, values: Array, *, acr
         return []
     floor, sizes = floor_of(values, run.attrs, state=""), np.abs(np.asarray(values, float))
     below = f"{drawn.label}: digits below {floor:.1g} may be errors (no estimate)"
-    return [below] * bool(((sizes > 0) & (sizes < floor)).any())
+    if not ((sizes > 0) & (sizes < floor)).any():
+        return []
+    signs = bool((np.asarray(values) < 0).any())
+    return [below, *cut_below(axes, floor, whole=whole or across or bool(maps) or not signs)]
 
 
 def draw_members(axes: Axes, run: "xarray.Dataset", drawn: Drawn, time_axis: TimeAxis, choice: Choice) -> list[str]:
@@ -89,7 +106,7 @@ def draw_members(axes: Axes, run: "xarray.Dataset", drawn: Drawn, time_axis: Tim
     notes = ["median and middle 80 % of the members" if done > FEW else "a line for each member"] * (done > 1) + equal
     notes += make_log(axes, distinct.label) if choice.is_log("y", spans(lines)) else []
     notes += shade_below(axes, floor, whole=bool(choice.scale("y")))
-    notes += doubt(axes, run, drawn, marks)
+    notes += doubt(axes, run, drawn, marks, whole=bool(choice.scale("y")))
     axes.set_ylabel(distinct.label)
     axes.set_xlim(x[0], x[-1])
     few_ticks(axes)
@@ -241,12 +258,25 @@ def draw_curve(
         draw_lost(axes, *np.unique(lost, return_counts=True))
     notes = make_log(axes, drawn.label) if choice.is_log("y", spans(np.array(curves))) else []
     notes += shade_below(axes, floor, whole=bool(choice.scale("y")))
+    notes += leave_out_far(axes, np.array(curves), drawn.label)
     notes += [f"lines: {count} groups of neighbours in {x.label}"] * grouped
     axes.set_ylabel(drawn.label)
     few_ticks(axes)
     few_log_ticks(axes)
     ends: list[Any] = last_finite(np.ma.masked_invalid(np.array(curves).T))
     return end_labels(axes, drawn.labels, ends) if len(drawn.indices) > 1 else None, notes
+
+
+# a scan across the edge of stability was a flat line and one value of 1e97
+def leave_out_far(axes: Axes, curves: Array, label: str) -> list[str]:
+    """Ends a linear value axis before few values of curves (C, n) so far off that all others would be one line; returns a note."""
+    finite = curves[np.isfinite(curves)]
+    if axes.get_yscale() != "linear" or not len(finite):
+        return []
+    low, high, _, notes = without_far(finite, label, "axis", RUNAWAY)
+    if notes:
+        set_limits(axes, low - MARGIN * (high - low), high + MARGIN * (high - low))
+    return notes
 
 
 def fit_axis(axes: Axes, ends: Array, margin: float) -> None:

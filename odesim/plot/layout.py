@@ -1,6 +1,6 @@
 """The places of panels in a figure: rows and columns, the time label below, a colour bar above; or axes that the user gives."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +11,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from odesim.base.errors import ParamError, counted
+from odesim.inputs.registry import summary
 from odesim.plot.labels import EndLabels, add_header, balanced, place_labels, set_intervals
 from odesim.plot.scales import TimeAxis
-from odesim.plot.style import PAGE, WIDTH, compute_layout, new_figure, root_figure
+from odesim.plot.style import PAGE, WIDTH, compute_layout, literal, new_figure, root_figure
 
 ALONE, BESIDE, STACKED, ROW, LOW, BAR = 46.0, 36.0, 19.0, 26.0, 20.0, 6.0
 # heights in mm: a single panel, one of a row, of a stack, of a grid, of a grid of many or above others; a colour bar
@@ -98,6 +99,11 @@ def cells_in_rows(n: int, columns: int = 2) -> list[tuple[int, slice]]:
     counts = [n // rows + (row < n % rows) for row in range(rows)]
     end = columns if len(set(counts)) == 1 else 0
     return [(row, slice(k, end if k + 1 == count and end else k + 1)) for row, count in enumerate(counts) for k in range(count)]
+
+
+def description(attributes: Mapping[str, Any]) -> str:
+    """What the model of a result is, in words for below the title: the first line of its file; empty where it has none."""
+    return literal(summary(str(attributes.get("model", "")), attributes).replace("`", ""))
 
 
 def finish(

@@ -151,20 +151,33 @@ def left_out(label: str, finite: Array) -> str:
     return f"{label}: {int((finite <= 0).sum())} of {counted(len(finite), 'value')} ≤ 0, not shown (log)"
 
 
+def set_limits(axes: Axes, low: float, high: float) -> None:
+    """Sets the limits of the value axis; lines end at them."""
+    for line in axes.get_lines():
+        line.set_clip_on(True)
+    axes.set_ylim(low, high)
+    few_log_ticks(axes)
+
+
+def cut_below(axes: Axes, floor: float, *, whole: bool) -> list[str]:
+    """Lets a logarithmic value axis end at a hundredth of floor if it goes further down, unless whole; returns a note."""
+    low, high = axes.get_ylim()
+    if whole or axes.get_yscale() != "log" or not low < BELOW * floor < high:
+        return []
+    set_limits(axes, BELOW * floor, high)
+    return [CUT]
+
+
 def shade_below(axes: Axes, floor: float, *, whole: bool) -> list[str]:
     """Shades the part of a logarithmic value axis below floor, down to a hundredth of it or whole; returns notes."""
     low, high = axes.get_ylim()
     if axes.get_yscale() != "log" or low >= floor:
         return []
-    cut = bool(not whole and low < BELOW * floor)
-    if cut:
-        low = BELOW * floor
-        for line in axes.get_lines():
-            line.set_clip_on(True)
-    axes.axhspan(low, min(floor, high), color=GREY, lw=0, zorder=0)
-    axes.set_ylim(low, high)
+    cut = cut_below(axes, floor, whole=whole)
+    axes.axhspan(axes.get_ylim()[0], min(floor, high), color=GREY, lw=0, zorder=0)
+    axes.set_ylim(axes.get_ylim()[0], high)
     few_log_ticks(axes)
-    return [NOTE, *[CUT] * cut]
+    return [NOTE, *cut]
 
 
 @dataclass(frozen=True)
@@ -204,13 +217,8 @@ def color_scale(values: Array, label: str, log: bool | None = None, *, floor: fl
     notes = [f"{label}: no value > 0, so that its colours are linear"] * bool(log)
     extend = "neither"
     if robust and len(finite):
-        first, last = limits(finite)
-        beyond = int(((finite < first) | (finite > last)).sum())
-        if beyond:
-            extend = "both" if low < first and high > last else "min" if low < first else "max"
-            reach = {"both": f"{low:.3g} to {high:.3g}", "min": f"down to {low:.3g}", "max": f"up to {high:.3g}"}[extend]
-            notes.append(f"{label}: {beyond} of {counted(len(finite), 'value')} beyond the colours ({reach})")
-        low, high = first, last
+        low, high, extend, more = without_far(finite, label, "colours")
+        notes += more
     size = max(abs(low), abs(high))
     if low < -0.1 * size and high > 0.1 * size:
         return ColorScale(Normalize(-size, size), DIVERGING, extend, tuple(notes))
@@ -242,14 +250,32 @@ def root_ticks(high: float) -> list[float]:
 
 
 # without it one member that ran away makes a map of one colour
-def limits(finite: Array) -> tuple[float, float]:
-    """The smallest and the largest of values (n,), without few that are far off and would make all others one colour."""
+def limits(finite: Array, far: float = FAR) -> tuple[float, float]:
+    """The smallest and the largest of values (n,), without few that are far off and would make all others one colour.
+
+    far: how far, in ranges of the middle half.
+    """
     low, high = np.quantile(finite, (0.25, 0.75))
-    reach = FAR * (high - low)
+    reach = far * (high - low)
     inside = finite[(finite >= low - reach) & (finite <= high + reach)]
     few = len(finite) - len(inside) <= max(SHARE * len(finite), 1)
-    shown = inside if few and np.ptp(finite) > FAR * np.ptp(inside) > 0 else finite
+    shown = inside if few and np.ptp(finite) > far * np.ptp(inside) > 0 else finite
     return float(shown.min()), float(shown.max())
+
+
+def without_far(finite: Array, label: str, scale: str, far: float = FAR) -> tuple[float, float, Any, list[str]]:
+    """(low, high, ends beyond which values lie: `neither`, `min`, `max`, `both`, a note on these) of a scale of values (n,) by limits.
+
+    scale: in words, `colours` or `axis`.
+    """
+    low, high = limits(finite, far)
+    least, most = float(finite.min()), float(finite.max())
+    beyond = int(((finite < low) | (finite > high)).sum())
+    if not beyond:
+        return low, high, "neither", []
+    extend = "both" if least < low and most > high else "min" if least < low else "max"
+    reach = {"both": f"{least:.3g} to {most:.3g}", "min": f"down to {least:.3g}", "max": f"up to {most:.3g}"}[extend]
+    return low, high, extend, [f"{label}: {beyond} of {counted(len(finite), 'value')} beyond the {scale} ({reach})"]
 
 
 def add_bar(axes: Axes, mesh: Any, label: str, scale: ColorScale, ticks: Any = None) -> None:

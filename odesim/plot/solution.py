@@ -13,7 +13,6 @@ from matplotlib.lines import Line2D
 
 from odesim.base.arrays import Array, on_host
 from odesim.base.errors import ParamError
-from odesim.inputs.registry import summary
 from odesim.plot.between import SIDE, is_near, with_between, with_times
 from odesim.plot.choice import Choice, several_panels
 from odesim.plot.labels import LONG, EndLabels, not_shown, symbol
@@ -31,6 +30,7 @@ from odesim.plot.layout import (
     Cell,
     add_panels,
     cells_in_rows,
+    description,
     finish,
     row_heights,
 )
@@ -136,9 +136,9 @@ def figure_of_solution(solution: "Solution", choice: Choice | None = None, ax: A
         notes += more
         draw_levels(panels, solution.attrs.get("levels", {}))
         end = [literal(f"stopped at t = {float(solution.t[-1]):.6g}: {solution.status}")] * (solution.status not in ("ok", "event"))
-        about = summary(str(solution.model), solution.attrs) if ax is None else ""
+        about = description({"model": solution.model, **solution.attrs}) if ax is None else ""
         title = (literal(str(solution.model)), [*end, *dict.fromkeys(notes)], handles)
-        return finish(axes, labels, title, ax=ax, time_axis=time_axis, beside=beside, about=literal(about.replace("`", "")))
+        return finish(axes, labels, title, ax=ax, time_axis=time_axis, beside=beside, about=about)
 
 
 def changes_early(drawn: Sequence[Quantity], t: Array) -> bool:

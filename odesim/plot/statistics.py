@@ -15,7 +15,7 @@ from odesim.plot.choice import TIME, Choice
 from odesim.plot.ensemble import PANELS
 from odesim.plot.ensemble_panels import add_legend, colors_of, set_panel_note
 from odesim.plot.labels import EndLabels, end_labels, not_shown
-from odesim.plot.layout import finish, panels_and_tables
+from odesim.plot.layout import description, finish, panels_and_tables
 from odesim.plot.members import MEMBER, Drawn, components
 from odesim.plot.panels import last_finite, thousands
 from odesim.plot.scales import TimeAxis, make_log, make_time_axis, spans
@@ -73,7 +73,8 @@ def figure_of_statistics(data: "xarray.Dataset", choice: Choice | None = None, a
         when = f", t = {data[TIME].values[choice.row(data[TIME].values)]:.6g}" * (at and any(d.name not in once for d in drawn))
         title = literal(f"{data.attrs['model']}, {counted(int(data.attrs['members']), 'member')}{when}")
         header, beside = (title, [*dict.fromkeys(notes)], ()), [panel for panel in axes if panel not in fans]
-        return finish(fans, labels, header, ax=ax, time_axis=time_axis if fans else None, beside=beside)
+        about = description(data.attrs) if ax is None else ""
+        return finish(fans, labels, header, ax=ax, time_axis=time_axis if fans else None, beside=beside, about=about)
 
 
 def meaning(kinds: Sequence[str]) -> str:

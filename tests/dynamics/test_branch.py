@@ -399,7 +399,7 @@ def test_a_branch_stays_on_the_leaf():
 
 
 WRONG: dict[str, tuple[Any, str, tuple[float, float], dict[str, Any], str]] = {
-    "name": (PITCHFORK, "q", (-1, 1), {}, "no parameter that is a real number 'q'"),
+    "name": (PITCHFORK, "q", (-1, 1), {}, "no real parameter 'q'"),
     "empty": (PITCHFORK, "r", (1, 1), {}, "two different numbers"),
     "domain": ("hopfield.potts", "c", (-1, 4), {}, "outside"),
     "default": ("particles.density", "beta", (1, 2), {}, "the default of w is computed from beta"),

@@ -122,7 +122,7 @@ def test_another_loss_of_some_states():
 
 
 WRONG: dict[str, tuple[Any, dict[str, Any], str]] = {
-    "loss": ("joma.nonlinear", {"of": "lost"}, "no observable that is one expression 'lost'"),
+    "loss": ("joma.nonlinear", {"of": "lost"}, "no observable of one expression 'lost'"),
     "still": (system({x: -x}, initial={x: 1.0}, observables={"c": 2 + 0 * a}, span=(0.0, 1.0)), {"of": "c"}, "depends on no state"),
     "none": ("joma.nonlinear", {"most": 0}, "most is at least 1"),
     "noise": ("particles.noisy_circle", {}, "has noise"),

@@ -122,6 +122,26 @@ def test_a_constant_is_a_note(one):
     assert "constant: $y$ = 0" not in notes_of(figure_of_ensemble(run, Choice(var=("y",))))
 
 
+def test_values_that_differ_by_rounding_are_a_constant():
+    """A curve over differences of 1e-9 of the values has an axis that nobody reads; differences of 1e-3 are drawn."""
+    for size, drawn in (1e-9, False), (1e-3, True):
+        run = grid(one=True).assign(y=grid(one=True).y * 0 + 2.0 + size * A[:, None])
+        assert any(axes.get_ylabel() == "$y$" for axes in figure_of_ensemble(run).axes) is drawn
+
+
+@pytest.mark.parametrize("far", [1e9, -1e97])
+def test_a_member_that_ran_away_does_not_flatten_the_curve(far):
+    """The axis is that of the other members, and a note counts the one beyond; a peak of ten times the values is drawn whole."""
+    values = np.linspace(-1.0, 1.0, 9)
+    for last, beyond in (far, True), (10.0, False):
+        run = grid(one=True).assign(y=("member", np.append(values[:-1], last))).assign_attrs(STATE)
+        run["y"] = run.y.expand_dims(time=run.time, axis=1)
+        figure = figure_of_ensemble(run, Choice(var=("y",), x="a"))
+        low, high = figure.axes[0].get_ylim()
+        assert any("$y$: 1 of 9 values beyond the axis" in note for note in notes_of(figure)) is beyond
+        assert bool(max(-low, high) < 1.1) is beyond and low <= -1.0 and (beyond or high >= 10.0)
+
+
 @pytest.mark.parametrize("one", [True, False], ids=["curve", "map"])
 def test_of_constants_alone_the_first_is_drawn(one):
     """A picture of nothing but constants is one of the first of them."""
@@ -158,6 +178,17 @@ def test_no_sign_below_the_tolerances():
     run = grid(1).assign(x=grid(1).x - floor)
     dots = figure_of_ensemble(run, Choice(var=("x",), index=(0,))).axes[0].collections[-1]
     assert len(np.asarray(dots.get_offsets())) == int((run.x.values < -floor).sum()) < int((run.x.values < 0).sum())
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_an_axis_ends_below_values_whose_sign_changes(sign):
+    """A fifth of members change sign below ATOL + RTOL * 2, as a gap at rest: two decades below. All is seen of a loss, or if asked for."""
+    run = grid(times=9)
+    run["y"] = run.y * 0 + SIZES[::-1]
+    run["y"][::5] *= np.where(SIZES[::-1] < 1e-7, sign, 1.0)
+    for log, whole in ("y", True), (None, sign > 0):
+        low = figure_of_ensemble(run, Choice(var=("y",), x="time", log=log)).axes[0].get_ylim()[0]
+        assert low < 1e-13 if whole else low == pytest.approx((ATOL + RTOL * 2) / 100, rel=1e-9)
 
 
 @pytest.mark.parametrize("choice", [Choice(var=("y",), x="a"), Choice(var=("y",), x="time")], ids=["curve", "band"])
