@@ -14,6 +14,7 @@ from odesim.api.ensemble import ensemble
 from odesim.base.errors import ParamError
 from odesim.inputs.arguments import check_arguments
 from odesim.inputs.registry import load_model
+from odesim.stepper.problem import fixed_steps
 from odesim.symbolic.system import System
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 FEWEST = 2
 """Levels of which an order can be told: two differences."""
+SEEN = 3.0
+"""Standard errors above which a mean is no chance."""
 
 
 @check_arguments
@@ -64,16 +67,17 @@ def convergence(
         For each state and observable, with the largest component of an array: NAME_strong (step,), the root of the mean square of the
         difference over members; NAME_weak (step,), the size of its mean, and NAME_noise (step,), the standard error of that mean. attrs:
         strong_order and weak_order, {name: slope} by least squares, method, and members, those that came to the end with every step.
+        weak_order is that of the coarsest steps whose weak error is seen; a name with fewer than two of them, or without errors, has none.
 
     Raises
     ------
     ParamError
-        For a System without noise or too few levels, and what `ensemble` raises.
+        For a System without noise, too few levels, or a span of no whole number of steps, and what `ensemble` raises.
 
     Notes
     -----
-    The error of a step is told by the difference to half of it: that falls with the same order, and needs no solution. A weak error below
-    some three of NAME_noise is not seen.
+    The error of a step is told by the difference to half of it: that falls with the same order, and needs no solution. A weak error of
+    less than three of NAME_noise is not seen: it may be chance, and from there on a slope says how chance falls.
 
     References
     ----------
@@ -96,6 +100,8 @@ def convergence(
     if step is None:
         raise ParamError("step is needed: the coarsest one, such as step=0.1")
     t0, t1 = system.span if span is None else span
+    if step > 0 and fixed_steps(t0, t1, step)[1] != step:  # a shorter last step is none of those that finer steps halve
+        raise ParamError(f"step: the span {t0:g}:{t1:g} is no whole number of steps of {step:g}")
     words = {"params": params, "initial": initial, "sizes": sizes, "observe": observe, "seed": seed, "backend": backend, "method": method}
     ends: dict[str, list[np.ndarray]] = {}
     for level in range(levels + 1):
@@ -111,10 +117,11 @@ def convergence(
         apart = np.array([fine[whole] - coarse[whole] for coarse, fine in pairwise(per_level)])
         strong, mean = np.sqrt((apart**2).mean(axis=1)), np.abs(apart.mean(axis=1))
         noise = apart.std(axis=1, ddof=1) / np.sqrt(count)
-        for kind, errors in (("strong", strong), ("weak", mean), ("noise", noise)):
-            largest = errors.max(axis=1)
-            variables[f"{name}_{kind}"] = ("step", largest)
-            if kind in orders and (largest > 0).all():
-                orders[kind][name] = float(np.polyfit(np.log(steps), np.log(largest), 1)[0])
+        errors = {kind: values.max(axis=1) for kind, values in (("strong", strong), ("weak", mean), ("noise", noise))}
+        variables |= {f"{name}_{kind}": ("step", largest) for kind, largest in errors.items()}
+        for kind, least in (("strong", np.zeros(levels)), ("weak", SEEN * errors["noise"])):
+            seen = np.logical_and.accumulate(errors[kind] > least)
+            if seen.sum() >= FEWEST:
+                orders[kind][name] = float(np.polyfit(np.log(steps[seen]), np.log(errors[kind][seen]), 1)[0])
     about = {"model": system.name, "method": data.attrs["method"], "members": count, "seed": seed}
     return xr.Dataset(variables, {"step": steps}, {**about, "strong_order": orders["strong"], "weak_order": orders["weak"]})

@@ -49,12 +49,22 @@ def test_errors_of_euler_steps() -> None:
     assert found.attrs["weak_order"]["x"] == pytest.approx(1.0, abs=0.4)  # the last weak error is 3 standard errors
 
 
+@pytest.mark.parametrize(("levels", "members", "order"), [(8, 2000, 1.0), (5, 200, None)])
+def test_weak_order_is_not_of_chance(levels: int, members: int, order: float | None) -> None:
+    """Means of fine steps are chance: the order is that of the steps before, and there is none where all are."""
+    found = odesim.convergence(GEOMETRIC, step=0.25, levels=levels, members=members, method="em", seed=5)
+    assert np.any(found.x_weak.values < found.x_noise.values) and "x" in found.attrs["strong_order"]
+    # two or three weak errors of three to six standard errors: their slope is off by .3
+    assert found.attrs["weak_order"] == ({} if order is None else {"x": pytest.approx(order, abs=0.4)})
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
         ({"step": 0.25, "levels": 1}, "an order needs at least 2"),
         ({}, "step is needed"),
-        ({"step": 0.3}, "span of whole steps"),
+        ({"step": 0.3}, "the span 0:1 is no whole number of steps of 0.3"),
+        ({"step": 2 / 3}, "no whole number of steps of 0.666667"),  # half of it fills the span
         ({"step": 0.25, "method": "heum"}, "its methods are em, heun"),
     ],
 )
