@@ -98,6 +98,7 @@ def lyapunov(
     [-1.13, -1.65]
     """
     system = load_model(model)
+    check_noiseless(system, "exponents")
     numbers = bind(system, params=params, initial=initial, sizes=sizes, span=span_of_steps(system, span, steps), seed=seed)
     options = options_for(system, RunOptions(method=method, rtol=rtol, atol=atol), numbers)
     guarded = guarded_system(system, options)
@@ -106,7 +107,6 @@ def lyapunov(
 
 def check_smooth(system: System) -> System:
     """The System without what a tangent flow does not need. Raises ParamError where it would not be that of the run."""
-    check_noiseless(system, "exponents")
     if any(event.resets for event in system.events):
         raise ParamError(f"{system.name} has events that set states, and exponents of such runs are not computed")
     if not system.discrete and held_of(system).switches:

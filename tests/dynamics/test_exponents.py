@@ -110,7 +110,8 @@ def test_dimension(values, dimension):
 
 
 WRONG = {
-    "noise": ("particles.noisy_circle", "has noise"),
+    "noise": ("particles.noisy_circle", "has noise, and exponents are for equations without"),
+    "noise without a step": (system({x: -x}, noise={x: {symbols("B"): 1}}), "has noise, and exponents are for equations without"),
     "large": (system({v[m]: -v[m]}, axes={m: M}, sizes={M: 65}), "at most 64 states"),
     "domain": (
         system({symbols("s", positive=True): -1}, span=(0.0, 3.0)),
