@@ -156,6 +156,7 @@ def page_of_figure(figure: "Figure", plotlyjs: bool | str = True) -> str:
     text: str = to_plotly(figure).to_html(config={"displaylogo": False}, **words)
     title = escape(figure.get_suptitle()) or "odesim"
     marks = f"{MARKS[PAGE[0]].decode()}<meta name='viewport' content='width=device-width'><link rel='icon' href='data:,'>"
+    marks += "<style>body { margin: 0 8px }</style>"  # the picture has the height of the window: with a margin above, it would scroll
     return text.replace("<head>", f"<head>{marks}<title>{title}</title>", 1)
 
 

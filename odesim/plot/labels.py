@@ -73,6 +73,15 @@ def symbol(name: str, index: Sequence[str] = (), *, most: int = 13) -> str:
     return f"${with_indices(letters, indices)}$"
 
 
+def axis_names(name: str, dims: Sequence[str]) -> str:
+    """The axes of a quantity as the label of an axis: `$l$`, and for those of the parameter of a derivative `entry of $\\mu$`."""
+    pair = DERIVATIVE.fullmatch(name)
+    below = pair[2] if pair else ""
+    entry = f"entry of {symbol(below.removesuffix('_start'))}" + "(0)" * below.endswith("_start")
+    names = [entry if below and re.fullmatch(rf"{below}_\w+", dim) else symbol(dim) for dim in dims]
+    return ", ".join(dict.fromkeys(names))
+
+
 def not_shown(names: Sequence[str]) -> list[str]:
     """The note, if any, on quantities that have no panel: they are written as the labels of panels are."""
     return [f"not shown: {', '.join(symbol(name, most=LONG) for name in names)}"] * bool(names)

@@ -12,7 +12,7 @@ from matplotlib.collections import LineCollection, QuadMesh
 
 from odesim.base.arrays import Array, entry, every_phase
 from odesim.plot.choice import Choice
-from odesim.plot.labels import LONG, EndLabels, end_labels, place_names, symbol
+from odesim.plot.labels import LONG, EndLabels, axis_names, end_labels, place_names, symbol
 from odesim.plot.scales import ALIKE, TimeAxis, add_bar, by_root, cell_edges, color_scale, make_log
 from odesim.plot.style import CATEGORIES, DASHES, DIVERGING, SMALL, distinct_colors, few_log_ticks, few_ticks, literal, ordered_colors
 from odesim.stepper.occurrences import Events
@@ -306,7 +306,7 @@ def draw_quantity(
     lines, notes = None, list[str]()
     if quantity.kind == "raster":
         axes.set_ylim(quantity.count - 0.5, -0.5)
-        axes.set_ylabel(", ".join(symbol(dim) for dim in quantity.dims))
+        axes.set_ylabel(axis_names(quantity.name, quantity.dims))
         axes.set_title(literal(quantity.name), loc="right", fontsize=SMALL)
     elif quantity.kind == "map":
         notes += draw_map(axes, quantity, values, time_axis, log=choice.scale("c"))

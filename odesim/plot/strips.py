@@ -9,7 +9,7 @@ from matplotlib.colors import Normalize
 from matplotlib.ticker import FixedLocator, MaxNLocator
 
 from odesim.base.arrays import Array
-from odesim.plot.labels import symbol
+from odesim.plot.labels import axis_names, symbol
 from odesim.plot.panels import WIDE, Quantity, draw_cells, has_unit_rows
 from odesim.plot.scales import TimeAxis, time_text
 from odesim.plot.style import FAINT, SEQUENTIAL, SMALL, distinct_colors
@@ -67,8 +67,8 @@ def draw_maps(
     mesh, notes = draw_cells(axes, (borders, np.arange(m + 1) - 0.5), np.ma.hstack(blocks), label, log=log, floor=quantity.floor)
     if from_zero and not log:
         mesh.set(norm=Normalize(0, max(float(one.max()) for one in maps)), cmap=SEQUENTIAL)
-    axes.set_xlabel(", ".join(symbol(dim) for dim in quantity.dims[quantity.leading :]))
-    axes.set_ylabel(", ".join(symbol(dim) for dim in quantity.dims[: quantity.leading]))
+    axes.set_xlabel(axis_names(quantity.name, quantity.dims[quantity.leading :]))
+    axes.set_ylabel(axis_names(quantity.name, quantity.dims[: quantity.leading]))
     axes.yaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10], integer=True) if m > 1 else FixedLocator([0]))
     axes.set_xticks(starts + n / 2, times)
     return notes

@@ -211,6 +211,7 @@ def test_a_page_fits_the_window(width, tmp_path):
             WebDriverWait(browser, 120).until(lambda b: b.execute_script("return document.querySelectorAll('.annotation-text').length"))
             assert errors_of(browser) == []
             assert browser.execute_script("return document.documentElement.scrollWidth <= innerWidth && innerWidth") == width
+            assert browser.execute_script("return document.documentElement.scrollHeight <= innerHeight")  # of 2000 pixels
             beyond = """return [...document.querySelectorAll('.annotation-text, .legendtext, .xtick text, .ytick text, .bglayer rect')]
                 .filter(e => { const box = e.getBoundingClientRect(); return box.left < -1 || box.right > innerWidth + 1 })
                 .map(e => e.textContent)"""

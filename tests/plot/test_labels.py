@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.mathtext import MathTextParser
 
 from odesim.inputs.registry import load_model
-from odesim.plot.labels import ALIKE, alike, end_labels, joined, make_legend, place_labels, symbol
+from odesim.plot.labels import ALIKE, alike, axis_names, end_labels, joined, make_legend, place_labels, symbol
 from odesim.plot.style import SMALL, few_log_ticks, few_ticks, new_figure, project_style
 from tests.support.models import CHEAPEST_FIRST
 
@@ -188,6 +188,22 @@ def test_labels(name, index, label):
     """Indices below, derivatives as fractions, words as words; a stranger's dollar signs start no formula; all of it can be drawn."""
     assert symbol(name, index) == label
     MathTextParser("path").parse(label)
+
+
+@pytest.mark.parametrize(
+    ("name", "dims", "label"),
+    [
+        ("V", ("l", "k"), "$l$, $k$"),
+        ("dv_dmu", ("l",), "$l$"),
+        ("dv_dmu", ("mu_0",), r"entry of $\mu$"),
+        ("dv_dA", ("A_0", "A_1"), "entry of $A$"),
+        ("dS_d_dv_start", ("n", "v_start_0"), "$n$, entry of $v$(0)"),
+        ("mu", ("mu_0",), r"$\mu_{\mathrm{0}}$"),
+    ],
+)
+def test_axes_of_a_derivative_are_entries_of_its_parameter(name, dims, label):
+    """An axis called mu_0 would be read as that entry of mu."""
+    assert axis_names(name, dims) == label
 
 
 @pytest.mark.parametrize("name", ["loss", "stable_rank_V"])
