@@ -171,17 +171,17 @@ def without_single_axes(values: Array, dims: tuple[str, ...]) -> tuple[Array, tu
 def film_of(run: Any, name: str = "") -> Film:
     """The Film of an array of a run: a Solution, a Trajectory, or its Dataset, of several seeds their mean.
 
-    name: of the array, default attention, or the first.
+    name: of the array; default one that the model shows as points, else attention, else the first.
     Raises ParamError, in a sentence, where there is no such array, or nothing to animate.
     """
     if hasattr(run, "y") and not hasattr(run, "data_vars"):  # a Dataset has its variables as attributes
         title, t, unit, labels = str(run.model), run.t, str(run.attrs.get("time_unit") or ""), {}
         every = {key: (values, run.dims.get(key, ())) for key, values in {**on_host(run.y), **run.observables}.items()}
-        views = run.attrs.get("views", {})
-        angles = [key for key, (values, _) in every.items() if views.get(key) == "Points" and np.ndim(values) == 2]
+        points = [key for key, view in run.attrs.get("views", {}).items() if view == "Points" and key in every]
+        angles = [key for key in points if np.ndim(every[key][0]) == 2]
         every |= {key: (on_circle(every[key][0]), (*every[key][1], "")) for key in angles}
     else:
-        labels = run.attrs.get("labels", {})
+        labels, points = run.attrs.get("labels", {}), list[str]()
         run = run if hasattr(run, "data_vars") else run.to_xarray()
         timed = {str(key): v.transpose("seed", TIME, ...) for key, v in run.data_vars.items() if TIME in v.dims}
         every = {key: (v.values.mean(axis=0), v.dims[2:]) for key, v in timed.items()}
@@ -200,7 +200,7 @@ def film_of(run: Any, name: str = "") -> Film:
     if name and name not in possible:
         what = "is a number at each time" if arrays[name].ndim == 1 else f"has {counted(arrays[name].ndim - 1, 'axis', 'axes')}"
         raise ParamError(f"{name} {what}; vectors and matrices can be animated: {', '.join(possible)}")
-    name = name or next((key for key in ATTENTION if key in possible), possible[0])
+    name = name or next((key for key in (*points, *ATTENTION) if key in possible), possible[0])
     if len(t) < 2:
         raise ParamError(f"{title} has {len(t)} saved time; an animation needs two or more: --save N stores them")
     frames = spread_indices(len(t), FRAMES)

@@ -151,6 +151,14 @@ def test_angles_of_a_view_are_points():
     assert (figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel()) == ("cos $v$", "sin $v$")
 
 
+@pytest.mark.parametrize(("views", "name"), [({}, "c"), ({"sphere": "Points"}, "sphere"), ({"elsewhere": "Points"}, "c")])
+def test_what_a_model_shows_as_points_is_animated(views, name):
+    """Before attention, which is soon of one colour where tokens come together; a view of what is not stored changes nothing."""
+    run = solution({"c": RNG.random((6, 4, 3)), "sphere": solution().y["sphere"]})
+    run.attrs = run.attrs | {"views": views}
+    assert film_of(run).name == name
+
+
 def test_points_of_a_sphere_are_seen_from_one_side():
     """As matplotlib's own axes of space have them, without perspective; those farther than the centre are pale."""
     figure, show = make_frames(film_of(solution(), "sphere"))
