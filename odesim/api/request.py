@@ -24,7 +24,7 @@ from odesim.run.integrate import METHOD_NAMES
 from odesim.run.noise import options_of_noise, times_of
 from odesim.run.overflow import REMEDY, first_overflow
 from odesim.run.problem import parts_of
-from odesim.run.unreachable import returned
+from odesim.run.signs import returned
 from odesim.stepper.methods import MAP
 from odesim.stepper.problem import usable
 from odesim.symbolic.system import System

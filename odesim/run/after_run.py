@@ -18,7 +18,8 @@ from odesim.inputs.bind import Numbers
 from odesim.run.observables import extreme_members
 from odesim.run.overflow import REMEDY, ROWS, first_overflow, overflows
 from odesim.run.problem import Parts, parts_of
-from odesim.run.unreachable import Tolerances, Track, first_unreachable, looked_at, suspects
+from odesim.run.track import Tolerances, Track
+from odesim.run.unreachable import first_unreachable, looked_at, suspects
 from odesim.stepper.codes import UNDONE, Status
 from odesim.stepper.problem import Raw, usable
 from odesim.symbolic.system import System
