@@ -17,7 +17,7 @@ from odesim.ir.program import Program, Statement
 from odesim.symbolic.indices import base_name
 from odesim.symbolic.system import System
 from odesim.targets.cuda_words import named
-from odesim.targets.expressions import PythonText, ScalarPrinter, Tree, whole
+from odesim.targets.expressions import Printer, PythonText, Tree, whole
 from odesim.targets.numpy_text import index_arrays
 
 C_NAMES = {"abs": "fabs", "float": "(double)", "int": "(long)"}
@@ -166,7 +166,7 @@ class _Body:
         for s in program.statements():
             shapes[s.name] = [text(whole(program.extents[i])) for i in s.free]
         self.shapes, self.text = shapes, CText(shapes)
-        self.printer = ScalarPrinter({*program.sizes, *(system.size_names), *(i.name for i in program.extents)})
+        self.printer = Printer({*program.sizes, *(system.size_names), *(i.name for i in program.extents)})
 
     def value(self, e: Any) -> str:
         return self.text(self.printer.tree(e))

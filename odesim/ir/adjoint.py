@@ -1,6 +1,7 @@
 """Derivatives through statements: backwards, J^T u, and one by one, the local derivatives of which a Jacobian is made."""
 
 from collections import defaultdict
+from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -34,9 +35,7 @@ def lower_vjp(system: System) -> Program:
     """
     covectors = {base_name(derivative(k)): covector(k) for k in system.equations}
     taken = {*all_names(system), *(twin_name(system, "u", n) for n in system.states)}
-    work = Lowering(system.axes, system.equations.values(), taken, index_ranges(system), default_sizes(system))
-    for key, rhs in system.equations.items():
-        work.assign(derivative(key), rhs)
+    work = rates_of(system, taken)
     forward = dependency_order(share(work.statements, work))
     work.statements = list(forward)
     back = ReverseSweep(work, {base_name(k): key_indices(k) for k in system.equations} | {s.name: s.free for s in forward if has_slopes(s)})
@@ -49,6 +48,14 @@ def lower_vjp(system: System) -> Program:
         work.assign(target, e)
     wanted = {base_name(t): key_indices(t) for t in outputs}
     return Program(wanted, dict(work.extents), passes(needed_statements(share(work.statements, work), set(wanted)), work.extents))
+
+
+def rates_of(system: System, taken: set[str]) -> Lowering:
+    """The statements of a right-hand side. taken: as of a Lowering."""
+    work = Lowering(system.axes, system.equations.values(), taken, index_ranges(system), default_sizes(system))
+    for key, rhs in system.equations.items():
+        work.assign(derivative(key), rhs)
+    return work
 
 
 def has_slopes(s: Statement) -> bool:
@@ -79,9 +86,7 @@ class ReverseSweep:
 
     def adjoint_of(self, s: Statement) -> Key:
         """An array for the adjoint of a temporary, under a name that nothing has."""
-        name = next(name for name in (f"b_{s.name}{'_' * n}" for n in count()) if name not in self.work.taken)
-        self.work.taken.add(name)
-        return array_at(name, s.free, self.work.extents)
+        return array_at(self.work.free_name(f"b_{s.name}{'_' * n}" for n in count()), s.free, self.work.extents)
 
     def propagate(self, s: Statement, adjoint: Expr) -> None:
         """Adds the contribution of the adjoint of s to every array that s reads."""
@@ -92,16 +97,9 @@ class ReverseSweep:
             adjoint = adjoint.base[(s.via, *s.free[1:])]
         if s.along is not None:
             adjoint = _summed_back(s, adjoint, self.fresh_index(s.along), self.work.extents[s.along])
-        chosen = sp.Piecewise((1, sp.Eq(s.bound, self.work.first(s.body, s.target, s.bound))), (0, True)) if s.op == "max" else sp.S.One
-        body, weight = s.body.xreplace(loops), (adjoint * chosen).xreplace(loops)
-        reads = sorted((r for r in reads_of(body) if base_name(r) in self.indices), key=str)
-        holes = {r: sp.Dummy(f"hole{n}", real=True) for n, r in enumerate(reads)}
-        hollow = body.xreplace(holes)
-        filled = {hole: r for r, hole in holes.items()}
-        for r, hole in holes.items():
-            slope = directional_derivative(hollow, {str(hole): lambda _: sp.S.One}).xreplace(filled)
-            if slope != 0:
-                self.contributions[base_name(r)].append(self.contribution(r, weight * slope, list(loops.values())))
+        weight = (adjoint * (at_first(s, self.work) if s.op == "max" else sp.S.One)).xreplace(loops)
+        for read, slope in partial_derivatives(s.body.xreplace(loops), self.indices):
+            self.contributions[base_name(read)].append(self.contribution(read, weight * slope, list(loops.values())))
 
     def _propagate_inverse(self, s: Statement, adjoint: Key) -> None:
         """The adjoint of A is -X^T (adjoint of X) X^T, X its inverse."""
@@ -153,9 +151,7 @@ class ReverseSweep:
 
     def fresh_index(self, i: Symbol) -> Symbol:
         """A new index with the extent of i, under a name that nothing has."""
-        name = next(name for name in (f"{i}_b{n}" for n in count(1)) if name not in self.work.taken)
-        self.work.taken.add(name)
-        (j,) = index(name)
+        (j,) = index(self.work.free_name(f"{i}_b{n}" for n in count(1)))
         self.work.extents[j] = self.work.extents[i]
         return j
 
@@ -169,6 +165,24 @@ def _summed_back(s: Statement, adjoint: Any, k: Symbol, extent: Any) -> Expr:
     """The adjoint of the summand of partial sums: the sum of their adjoints from each element on, or up to it."""
     limits = (k, s.along, extent - 1) if s.op == "prefix" else (k, sp.S.Zero, s.along)
     return bind_indices(SumOver, adjoint.xreplace({s.along: k}), [limits])
+
+
+def at_first(s: Statement, work: Lowering) -> Expr:
+    """1 at the first of the largest elements of a maximum, 0 at the others."""
+    return sp.Piecewise((1, sp.Eq(s.bound, work.first(s.body, s.target, s.bound))), (0, True))
+
+
+def partial_derivatives(body: Expr, arrays: Collection[str], *, finite: bool = False) -> list[tuple[Key, Expr]]:
+    """[(element read, derivative of body by it)] for the elements of these arrays, but for derivatives that are 0.
+
+    finite: as of directional_derivative.
+    """
+    reads = sorted((r for r in reads_of(body) if base_name(r) in arrays), key=str)
+    holes = {r: sp.Dummy(f"hole{n}", real=True) for n, r in enumerate(reads)}
+    hollow, filled = body.xreplace(holes), {hole: r for r, hole in holes.items()}
+    ways = ((r, {str(hole): lambda _: sp.S.One}) for r, hole in holes.items())
+    slopes = ((r, directional_derivative(hollow, way, finite=finite).xreplace(filled)) for r, way in ways)
+    return [(r, slope) for r, slope in slopes if slope != 0]
 
 
 def reads_of(e: Any) -> set[Key]:
@@ -226,23 +240,20 @@ def linearize(system: System) -> LocalDerivatives:
 
     d_v[m] = (a[m] - v[m])*r0, r0 = sum_k exp(v[k])  ->  d d_v[m] = -r0 d v[m] + (a[m] - v[m]) d r0,  d r0 = sum_k exp(v[k]) d v[k]
     """
-    work = Lowering(system.axes, system.equations.values(), all_names(system), index_ranges(system), default_sizes(system))
-    for key, rhs in system.equations.items():
-        work.assign(derivative(key), rhs)
+    work = rates_of(system, all_names(system))
     forward = dependency_order(work.statements)
     work.statements = list(forward)
     states = {base_name(k): key_indices(k) for k in system.equations}
     depends = set(states)
     dependences: list[Dependence] = []
     outputs: dict[str, tuple[Symbol, ...]] = {}
-    names = (name for name in (f"s{n}" for n in count()) if name not in work.taken)
+    names = (f"s{n}" for n in count())
     for s in forward:
         for of, read, slope in _inverse_slopes(s, work) if s.op == "inverse" else ((s, *pair) for pair in _slopes(s, depends, work)):
             if base_name(read) not in depends:
                 break
             axes = work.free(slope)
-            name = next(names)
-            work.taken.add(name)
+            name = work.free_name(names)
             work.assign(array_at(name, axes, work.extents), slope)
             outputs[name] = axes
             dependences.append(Dependence(of, base_name(read), tuple(read.indices) if isinstance(read, Indexed) else (), name, axes))
@@ -268,9 +279,8 @@ def _inverse_slopes(s: Statement, work: Lowering) -> list[tuple[Statement, Key, 
     assert isinstance(s.body, Indexed) and isinstance(s.target, Indexed)
     *batch, i, j = s.free
     k, l = (work.loop_index(index(f"{i}_{word}")[0], work.extents[i], sp.Tuple(*s.free)) for word in ("left", "right"))
-    name = next(name for name in (f"y{n}" for n in count()) if name not in work.taken)
-    work.taken.add(name)
-    A, X, Y = s.body.base, s.target.base, IndexedBase(name, shape=s.target.base.shape)
+    A, X = s.body.base, s.target.base
+    Y = IndexedBase(work.free_name(f"y{n}" for n in count()), shape=X.shape)
     right = Statement(Y[(*batch, k, j)], (*batch, k, j), "sum", s.body, l)
     left = Statement(s.target, s.free, "sum", s.body, k)
     return [(right, A[(*batch, k, l)], X[(*batch, l, j)]), (left, Y[(*batch, k, j)], -X[(*batch, i, k)])]
@@ -282,13 +292,5 @@ def _slopes(s: Statement, depends: set[str], work: Lowering) -> list[tuple[Key, 
     A shift depends on nothing; a maximum depends on the first of its largest elements.
     """
     if s.op == "max":
-        differentiable = s.slopes and base_name(s.body) in depends
-        return [(s.body, sp.Piecewise((1, sp.Eq(s.bound, work.first(s.body, s.target, s.bound))), (0, True)))] if differentiable else []
-    reads = sorted((r for r in reads_of(s.body) if base_name(r) in depends), key=str)
-    holes = {r: sp.Dummy(f"hole{n}", real=True) for n, r in enumerate(reads)}
-    hollow = s.body.xreplace(holes)
-    filled = {hole: r for r, hole in holes.items()}
-    slopes = (
-        (r, directional_derivative(hollow, {str(hole): lambda _: sp.S.One}, finite=True).xreplace(filled)) for r, hole in holes.items()
-    )
-    return [(r, slope) for r, slope in slopes if slope != 0]
+        return [(s.body, at_first(s, work))] if s.slopes and base_name(s.body) in depends else []
+    return partial_derivatives(s.body, depends, finite=True)

@@ -7,7 +7,7 @@ from typing import Any
 import sympy as sp
 from sympy import Expr, Indexed, KroneckerDelta, Symbol
 
-from odesim.ir.program import Statement, SumOrder, sum_order
+from odesim.ir.program import Statement, SumOrder, is_plain, sum_order
 from odesim.symbolic.definition import Definition, twin_state
 from odesim.symbolic.functions import LOWEST
 from odesim.symbolic.indices import Clipped, Inside, Neighbour, Padded, Wrapped, array_at, base_name, index, padded_as_choice
@@ -138,11 +138,15 @@ class Lowering:
             self.layers[layer] = tuple(loops), self._inverse(held, tuple(loops)) if isinstance(layer, Inverse) else held
         return self.layers[layer]
 
+    def free_name(self, names: Iterable[str]) -> str:
+        """The first of these names that nothing has; from then on it is taken."""
+        name = next(name for name in names if name not in self.taken)
+        self.taken.add(name)
+        return name
+
     def _inverse(self, matrix: Indexed, free: tuple[Symbol, ...]) -> Indexed:
         """The temporary that holds the inverses of matrices; they are copied first, because elimination destroys them."""
-        name = next(name for name in (f"a{n}" for n in count()) if name not in self.taken)
-        self.taken.add(name)
-        copied = array_at(name, free, self.extents)
+        copied = array_at(self.free_name(f"a{n}" for n in count()), free, self.extents)
         self.statements.append(Statement(copied, free, "map", matrix))
         return self.new(copied, "inverse", free, via=matrix)
 
@@ -182,9 +186,7 @@ class Lowering:
             known = self._temporaries.get(self._key(e, op, order, bound, via, (slopes, along)))
             if known is not None and (op not in ("scatter", "inverse") or order == free):
                 return known.base[order] if free else known
-        name = next(f"r{n}" for n in count(len(self._temporaries)) if f"r{n}" not in self.taken)
-        self.taken.add(name)
-        target = array_at(name, free, self.extents)
+        target = array_at(self.free_name(f"r{n}" for n in count(len(self._temporaries))), free, self.extents)
         self._temporaries[self._key(e, op, free, bound, via, (slopes, along))] = target
         self.statements.append(Statement(target, free, op, e, bound, via, slopes, along=along))
         return target
@@ -335,18 +337,14 @@ class Lowering:
 
     def _vector_product(self, factors: list[Expr], free: tuple[Symbol, ...]) -> list[Expr]:
         """The factors; all but one are moved into an array if that one is a matrix element and they lack one of its free indices."""
-        matrices = [f for f in factors if self._is_plain(f) and set(free) <= set(self.free(f))]
+        matrices = [f for f in factors if is_plain(f) and set(free) <= set(self.free(f))]
         if len(matrices) != 1 or len(factors) < 2:
             return factors
         vector = sp.Mul(*(f for f in factors if f is not matrices[0]))
         return factors if set(free) <= set(self.free(vector)) else [matrices[0], self._array(vector)]
 
     def _array(self, e: Expr) -> Expr:
-        return e if self._is_plain(e) else self.new(e, "map", self.free(e))
-
-    @staticmethod
-    def _is_plain(e: Expr) -> bool:
-        return isinstance(e, Indexed) and all(isinstance(i, Symbol) for i in e.indices) and len(set(e.indices)) == len(e.indices)
+        return e if is_plain(e) else self.new(e, "map", self.free(e))
 
 
 def _of(items: list[Any], sides: list[int], side: int) -> list[Any]:

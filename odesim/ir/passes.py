@@ -44,7 +44,7 @@ def _read_again(statements: list[Statement], work: "Lowering") -> list[Statement
 
     r0 = sum_k exp(z[k]), r1[k] = exp(z[k])  ->  r0 = sum_k r1[k]
     """
-    holders = [s for s in statements if s.op == "map" and isinstance(s.target, Indexed) and _costly(s.body)]
+    holders = [s for s in statements if s.op == "map" and isinstance(s.target, Indexed) and isinstance(s.body, COSTLY)]
     known = {(_key(s.body, work), _base(s.body)[0]): s for s in holders if set(s.free) == set(work.free(s.body))}
     out = []
     for s in statements:
@@ -65,12 +65,7 @@ def _functions(s: Statement) -> list[Expr]:
     """The costly function calls of a statement, largest first, in a fixed order."""
     if s.op == "dot":
         return []
-    calls = [f for f in subexpressions([s.body], sp.Function, sp.exp) if _costly(f)]
-    return sorted(calls, key=lambda f: (-sp.count_ops(f), str(f)))
-
-
-def _costly(f: Expr) -> bool:
-    return isinstance(f, COSTLY)
+    return sorted(subexpressions([s.body], *COSTLY), key=lambda f: (-sp.count_ops(f), str(f)))
 
 
 def _holds(s: Statement, f: Expr) -> bool:
@@ -90,8 +85,7 @@ def _base(f: Expr) -> tuple[sp.Rational, Expr]:
 
 def _key(f: Expr, work: "Lowering") -> tuple[Expr, tuple[Expr, ...]]:
     indices = work.free(f)
-    slots = {i: Symbol(f"_{n}", integer=True) for n, i in enumerate(indices)}
-    return _base(f)[1].xreplace(slots), tuple(work.extents[i] for i in indices)
+    return _base(f)[1].xreplace(_slots(indices)), tuple(work.extents[i] for i in indices)
 
 
 def _candidate(statements: list[Statement], work: "Lowering") -> list[tuple[int, Expr]] | None:
@@ -127,7 +121,8 @@ def _extract(statements: list[Statement], uses: list[tuple[int, Expr]], work: "L
         for m, f in uses:
             if m == n:
                 indices = work.free(f)
-                factors = [c.xreplace(_slots(indices, back=True)) for c in sorted(common, key=str)]
+                here = {slot: i for i, slot in _slots(indices).items()}
+                factors = [c.xreplace(here) for c in sorted(common, key=str)]
                 content, base = _base(f)
                 one = f if content == least else sp.exp(least * base.args[0])
                 work.statements = out
@@ -138,9 +133,9 @@ def _extract(statements: list[Statement], uses: list[tuple[int, Expr]], work: "L
     return out
 
 
-def _slots(indices: tuple[Symbol, ...], back: bool = False) -> dict[Symbol, Symbol]:
-    pairs = {i: Symbol(f"_{n}", integer=True) for n, i in enumerate(indices)}
-    return {v: k for k, v in pairs.items()} if back else pairs
+def _slots(indices: tuple[Symbol, ...]) -> dict[Symbol, Symbol]:
+    """Names in the place of indices, so that what differs in these alone is equal."""
+    return {i: Symbol(f"_{n}", integer=True) for n, i in enumerate(indices)}
 
 
 def _common(statements: list[Statement], uses: list[tuple[int, Expr]], work: "Lowering") -> set[Expr]:

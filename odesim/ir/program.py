@@ -106,6 +106,11 @@ def _summed(k: Symbol, factors: tuple[Factor, ...]) -> tuple[Factor, tuple[Facto
     return (f"[{name}]", free), rest
 
 
+def is_plain(e: Expr) -> bool:
+    """Whether e is an element of an array at indices that are all different."""
+    return isinstance(e, Indexed) and all(isinstance(i, Symbol) for i in e.indices) and len(set(e.indices)) == len(e.indices)
+
+
 @dataclass(frozen=True)
 class Statement:
     """One assignment, for all values of the indices in `free`.

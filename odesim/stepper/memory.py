@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,15 +19,6 @@ from odesim.stepper.table import ANSWERS, COUNTS, RUN, SEARCH, places
 
 EVENT_ROOM = 64
 LAW_ARRAYS = ("LAW_SENSE", "LAW_NOW", "LAW_BEST", "LAW_WORST", "LAW_TIME")
-
-
-@cache
-def numbers_of(method: Any) -> dict[str, float]:
-    """The numbers of an explicit method or a map, by their names in the text of the step."""
-    (alpha, beta), (shrink, grow), m = method.gains, method.factors, method
-    power = 1 / max(m.error_order, 1)  # a method without an estimate never reads it
-    more = {"SECOND": bool(m.E[1].any()), "UNSEEN": m.E[0, m.last] == 0.0}
-    return {"ALPHA": alpha, "BETA": beta, "SHRINK": shrink, "GROW": grow, "START_POWER": power, **more}
 
 
 @lru_cache(maxsize=64)
@@ -228,7 +219,7 @@ class RunState:
         """The numbers and tables of the method."""
         m, at = self.method, self.at
         at["A"], at["C"], at["E"], at["P"] = m.addresses
-        self.put(numbers_of(m))
+        self.put(m.numbers)
 
     def _tolerances(self) -> tuple[float, Any]:
         """The tolerances of a step."""

@@ -48,12 +48,10 @@ def explicit_reader(method: Method, switches: Switches, *, by_state: bool = Fals
 
     by_state: each state has its own absolute tolerance.
     """
-    m, inner = method, method.last + 1
+    m = method
     known = {
-        "LAST": m.last, "ALL": m.stages, "A": m.A.tolist(), "C": m.c.tolist(), "E": m.E.tolist(),
-        "ALPHA": m.gains[0], "BETA": m.gains[1], "SHRINK": m.factors[0], "GROW": m.factors[1], "START_POWER": 1 / max(m.error_order, 1),
-        "SECOND": any(m.E[1]), "UNSEEN": float(m.E[0, inner - 1]) == 0.0, **EXPLICIT, **switches.known, **numbers_of_control(),
-        "SERIES": isinstance(m, Taylor),
+        "LAST": m.last, "ALL": m.stages, "A": m.A.tolist(), "C": m.c.tolist(), "E": m.E.tolist(), **m.numbers,
+        **EXPLICIT, **switches.known, **numbers_of_control(), "SERIES": isinstance(m, Taylor),
     }  # fmt: skip
     return Reader(step_text("explicit", by_state), known, lambda theta: horner(m.P.tolist(), theta))
 
@@ -63,13 +61,11 @@ def implicit_reader(method: Rosenbrock, n: int | None, switches: Switches, *, lo
 
     n None: it stays a name. loops: the order of sums is that of lanes with loops.
     """
-    m, p = method, method.error_order
+    m = method
     known = {
-        "LAST": m.stages - 1, "A": m.A.tolist(), "C": m.alpha.tolist(), "D": m.d.tolist(), "G": (m.gamma * m.C).tolist(), "GAMMA": m.gamma,
+        "LAST": m.stages - 1, "A": m.A.tolist(), "C": m.alpha.tolist(), "D": m.d.tolist(), "G": (m.gamma * m.C).tolist(), **m.numbers,
         "CHECKED": CHECKED, "CHECK": m.dense(CHECKED).tolist(), "CHECK_SLOPE": (m.gamma * m.dense_slope(CHECKED)).tolist(),
-        "START_POWER": 1 / p, "ERROR_POWER": -0.5 / p, "MOST_LESS": control.LEAST_OLD ** (-1 / p),
-        **({} if n is None else {"PART": 1 / max(n, 1)}),
-        "SHRINK": control.STIFF_SHRINK, "GROW": control.STIFF_GROW, "IMPLICIT": True, "STABILISED": False, "LOOPS": loops,
+        **({} if n is None else {"PART": 1 / max(n, 1)}), "IMPLICIT": True, "STABILISED": False, "LOOPS": loops,
     }  # fmt: skip
     return Reader(step_text("implicit", by_state), {**known, **switches.known, **numbers_of_control()}, lambda theta: bent(m, theta))
 

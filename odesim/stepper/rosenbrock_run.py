@@ -12,7 +12,6 @@ from odesim.base.device import few_blas_threads
 from odesim.base.errors import SolveError
 from odesim.base.options import RunOptions
 from odesim.ir.invariants import LinearInvariant, exact_sums
-from odesim.stepper import control
 from odesim.stepper.memory import RunState
 from odesim.stepper.one_system import implicit_driver
 from odesim.stepper.problem import Derivatives, Problem, StiffRun
@@ -36,15 +35,11 @@ def make_run(problem: Problem, name: str, save: Array | None, *, strict: bool, *
 
 
 @cache
-def method_tables(m: Rosenbrock) -> tuple[dict[str, Array], dict[str, float]]:
-    """The tables and the numbers of a method, by their names in the text of the step."""
-    checks, power = np.stack([m.dense(CHECKED), m.gamma * m.dense_slope(CHECKED)]), 1 / m.error_order
+def method_tables(m: Rosenbrock) -> dict[str, Array]:
+    """The tables of a method, by their names in the table of a run."""
+    checks = np.stack([m.dense(CHECKED), m.gamma * m.dense_slope(CHECKED)])
     tables = {"A": m.A, "C": m.alpha, "P": m.P, "DRIFTS": m.d, "TO_SOLVE": m.gamma * m.C, "CHECKS": checks}
-    numbers = {
-        "GAMMA": m.gamma, "MOST_LESS": control.LEAST_OLD ** (-1 / m.error_order), "START_POWER": power, "ERROR_POWER": -0.5 / m.error_order,
-        "SHRINK": control.STIFF_SHRINK, "GROW": control.STIFF_GROW,
-    }  # fmt: skip
-    return {slot: np.ascontiguousarray(table) for slot, table in tables.items()}, numbers
+    return {slot: np.ascontiguousarray(table) for slot, table in tables.items()}
 
 
 class StiffState(WideState):
@@ -54,10 +49,9 @@ class StiffState(WideState):
     driver = staticmethod(implicit_driver)
 
     def _fill_method(self) -> None:
-        tables, numbers = method_tables(self.method)
-        for slot, table in tables.items():
+        for slot, table in method_tables(self.method).items():
             self.at[slot] = table.ctypes.data
-        self.put({"PART": 1 / max(len(self.problem.y0), 1), **numbers})
+        self.put({"PART": 1 / max(len(self.problem.y0), 1), **self.method.numbers})
 
     def attach(self, systems: Any, derivatives: Derivatives) -> None:
         """Makes the driver call these linear systems."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
+from odesim.stepper.control import LEAST_OLD, STIFF_GROW, STIFF_SHRINK
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +45,14 @@ class Method:
     def adaptive(self) -> bool:
         """Whether the method has an error estimate."""
         return bool(np.any(self.E))
+
+    @cached_property
+    def numbers(self) -> dict[str, float]:
+        """The numbers of its control and estimate, by their names in the text of a step."""
+        (alpha, beta), (shrink, grow) = self.gains, self.factors
+        power = 1 / max(self.error_order, 1)  # a method without an estimate never reads it
+        more = {"SECOND": bool(np.any(self.E[1])), "UNSEEN": float(self.E[0, self.last]) == 0.0}
+        return {"ALPHA": alpha, "BETA": beta, "SHRINK": shrink, "GROW": grow, "START_POWER": power, **more}
 
     @cached_property
     def addresses(self) -> tuple[int, int, int, int]:
@@ -222,6 +231,13 @@ class Rosenbrock:
     def last(self) -> int:
         """The number of the last stage."""
         return self.stages - 1
+
+    @cached_property
+    def numbers(self) -> dict[str, float]:
+        """Its gamma and the numbers of its control, by their names in the text of a step."""
+        p = self.error_order
+        powers = {"START_POWER": 1 / p, "ERROR_POWER": -0.5 / p, "MOST_LESS": LEAST_OLD ** (-1 / p)}
+        return {"GAMMA": self.gamma, "SHRINK": STIFF_SHRINK, "GROW": STIFF_GROW, **powers}
 
     def dense(self, theta: float) -> Array:
         """(s,): y(t + theta h) = y + sum_j dense[j] u_j, which is (1-theta) y + theta (y1 + (1-theta) sum_k theta^k H[k] u)."""

@@ -11,7 +11,7 @@ from odesim.base.options import RunOptions
 from odesim.stepper.codes import Status
 from odesim.stepper.control import ROUNDINGS, stages_for
 from odesim.stepper.drive import ExplicitRun
-from odesim.stepper.memory import RunState, numbers_of
+from odesim.stepper.memory import RunState
 from odesim.stepper.one_system import STABILISED, stabilised_driver
 from odesim.stepper.problem import Problem, Raw
 
@@ -64,7 +64,7 @@ class StabilisedState(WideState):
         self.at["P"], small = self.method.P.ctypes.data, float(np.finfo(self.problem.rhs.dtype).eps)
         # rounding grows as the square of the stages; MOST_STAGES as in rkc.f
         more = {"MOST_STAGES": max((self["rtol"] / (10 * small)) ** 0.5, 2.0), "SMALL": small**0.5}
-        self.put({**{name: value for name, value in numbers_of(self.method).items() if name in STABILISED}, **more})
+        self.put({**{name: value for name, value in self.method.numbers.items() if name in STABILISED}, **more})
 
 
 class WideRun(ExplicitRun):

@@ -177,7 +177,7 @@ class PythonText:
 
 
 class Printer:
-    """The walk over expressions. integers: names of the symbols (indices, sizes) that are integers."""
+    """The walk over expressions on numbers, for compiled code. integers: names of the symbols (indices, sizes) that are integers."""
 
     def __init__(self, integers: set[str]):
         self.integers = integers
@@ -338,6 +338,13 @@ class Printer:
         x, *branch = e.args
         return self.call("lambertw_lower" if branch == [-1] else "lambertw", self.tree(x))
 
+    def _jn(self, e: Any) -> Tree:
+        """The slope of sinc is all that compiled code has of the spherical Bessel functions."""
+        n, x = e.args
+        if n > 1:
+            raise CodegenError(f"{e} is computed on whole arrays, not in compiled code: choose the backend numpy")
+        return negated(self.call("sinc_slope", self.tree(x))) if n == 1 else self.call("sinc", self.tree(x))
+
     def _real(self, e: Any) -> Tree:
         return self.whole(self.element(e.args[0]))
 
@@ -383,57 +390,28 @@ class Printer:
 
     def constant(self, word: str) -> Tree:
         """A constant, such as nan."""
-        raise NotImplementedError
+        return call("float", ast.Constant(word))
 
     def call(self, function: str, *args: Tree) -> Tree:
         """A function call."""
-        raise NotImplementedError
+        return call(function, *args)
 
     def choice(self, condition: Tree, yes: Tree, no: Tree) -> Tree:
         """A conditional expression."""
-        raise NotImplementedError
+        return ast.IfExp(condition, yes, no)
 
     def both(self, parts: Sequence[Tree]) -> Tree:
         """A conjunction: all parts hold."""
-        raise NotImplementedError
+        return ast.BoolOp(ast.And(), list(parts)) if len(parts) > 1 else parts[0]
 
     def either(self, parts: Sequence[Tree]) -> Tree:
         """A disjunction: one of the parts holds."""
-        raise NotImplementedError
+        return ast.BoolOp(ast.Or(), list(parts)) if len(parts) > 1 else parts[0]
 
     def element(self, e: Indexed) -> Tree:
         """An array element."""
-        raise NotImplementedError
+        return element(str(e.base.label), *map(self.subscript, e.indices))
 
 
 def _joined(parts: Iterable[Chain]) -> Tree:
     return chained([operand for part in parts for operand in part])
-
-
-class ScalarPrinter(Printer):
-    """A printer of expressions on numbers, for compiled code."""
-
-    def constant(self, word: str) -> Tree:
-        return call("float", ast.Constant(word))
-
-    def call(self, function: str, *args: Tree) -> Tree:
-        return call(function, *args)
-
-    def _jn(self, e: Any) -> Tree:
-        """The slope of sinc is all that compiled code has of the spherical Bessel functions."""
-        n, x = e.args
-        if n > 1:
-            raise CodegenError(f"{e} is computed on whole arrays, not in compiled code: choose the backend numpy")
-        return negated(self.call("sinc_slope", self.tree(x))) if n == 1 else self.call("sinc", self.tree(x))
-
-    def choice(self, condition: Tree, yes: Tree, no: Tree) -> Tree:
-        return ast.IfExp(condition, yes, no)
-
-    def both(self, parts: Sequence[Tree]) -> Tree:
-        return ast.BoolOp(ast.And(), list(parts)) if len(parts) > 1 else parts[0]
-
-    def either(self, parts: Sequence[Tree]) -> Tree:
-        return ast.BoolOp(ast.Or(), list(parts)) if len(parts) > 1 else parts[0]
-
-    def element(self, e: Indexed) -> Tree:
-        return element(str(e.base.label), *map(self.subscript, e.indices))

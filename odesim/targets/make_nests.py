@@ -16,7 +16,7 @@ from odesim.ir.program import Program, Statement
 from odesim.symbolic.indices import base_name
 from odesim.symbolic.reductions import free_indices
 from odesim.targets import nest
-from odesim.targets.expressions import ScalarPrinter, Tree, added, call, element, name, number, whole
+from odesim.targets.expressions import Printer, Tree, added, call, element, name, number, whole
 from odesim.targets.loop_plan import integers_as_real
 from odesim.targets.matrix_products import Product, find_product, strides
 
@@ -45,7 +45,7 @@ class Nests:
         self.program = integers_as_real(program, set(integers))
         self.scratch_blocks = 1  # in use at the same time
         self.products = list[tuple[Expr, ...]]()
-        self.printer = ScalarPrinter(set(sizes) | {i.name for i in program.extents})
+        self.printer = Printer(set(sizes) | {i.name for i in program.extents})
         self._indices = set(program.extents)
         # new names are chosen among the free ones, so that a model may call its parameters t0, x1 or work_
         self._taken = self.printer.integers | set[str]().union(*(s.reads() | {s.name} for s in program.statements()))
@@ -349,7 +349,7 @@ class _BlockLoop:
         return body
 
 
-class _BlockPrinter(ScalarPrinter):
+class _BlockPrinter(Printer):
     """vectors: {array: the vector of its memory}. place: the index of the axis."""
 
     def __init__(self, integers: set[str], vectors: dict[str, str], place: Symbol):

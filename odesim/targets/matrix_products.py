@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import sympy as sp
 from sympy import Expr, Indexed, Symbol
 
-from odesim.ir.program import Program, Statement
+from odesim.ir.program import Program, Statement, is_plain
 from odesim.symbolic.indices import IndexedBase, base_name
 from odesim.transforms.lanes import is_lane
 
@@ -73,7 +73,7 @@ def strides(a: Indexed) -> dict[Symbol, Expr]:
 def find_product(s: Statement, extents: Mapping[Symbol, Expr]) -> Product | None:
     """A statement as a Product; None where it is none."""
     factors: tuple[Expr, ...] = s.body.args if s.op == "dot" or (s.op == "sum" and isinstance(s.body, sp.Mul)) else ()
-    if len(factors) != 2 or not s.free or not all(isinstance(f, Indexed) and _is_plain(f) for f in factors):
+    if len(factors) != 2 or not s.free or not all(isinstance(f, Indexed) and is_plain(f) for f in factors):
         return None
     first, second = factors[0], factors[1]
     alone = {f: [i for i in s.free if i in f.indices and i not in g.indices] for f, g in ((first, second), (second, first))}
@@ -116,7 +116,7 @@ def join_products(program: Program) -> Program:
 def _joined(s: Statement, readers: list[Statement], program: Program) -> Statement | None:
     """The only statement that reads the matrix product s, with the product in its place; None where it is neither a sum nor an output."""
     (reader,) = readers
-    if not reader.free or not _is_plain(reader.body) or base_name(reader.body) != s.name or reader.op not in ("map", "sum"):
+    if not reader.free or not is_plain(reader.body) or base_name(reader.body) != s.name or reader.op not in ("map", "sum"):
         return None
     if reader.op == "map" and reader.name not in program.outputs:
         return None
@@ -127,11 +127,6 @@ def _joined(s: Statement, readers: list[Statement], program: Program) -> Stateme
     more = s.more if reader.bound is None else (reader.bound, *s.more)
     joined = replace(reader, op="dot", body=factors, bound=s.bound, more=more)
     return joined if find_product(joined, program.extents) else None
-
-
-def _is_plain(a: Expr) -> bool:
-    """Whether a is an element of an array at indices that are all different."""
-    return isinstance(a, Indexed) and all(isinstance(i, Symbol) for i in a.indices) and len(set(a.indices)) == len(a.indices)
 
 
 def _dimension(

@@ -52,6 +52,9 @@ class ArrayPrinter(Printer):
     def call(self, function: str, *args: Tree) -> Tree:
         return call(f"_{function}" if function in SPECIAL else f"_xp.{WORDS.get(function, function)}", *args)
 
+    def _jn(self, e: Any) -> Tree:
+        return self.call("spherical_jn", *map(self.tree, e.args))
+
     def choice(self, condition: Tree, yes: Tree, no: Tree) -> Tree:
         return call("_xp.where", condition, yes, no)
 
@@ -229,14 +232,14 @@ def expression_function(e: Expr, indices: tuple[Symbol, ...], axes: tuple[tuple[
 
 
 def evaluate(
-    expr: Expr, indices: tuple[Symbol, ...], axes: Mapping[Symbol, Any], sizes: Mapping[str, int], values: Mapping[str, Any], t: float = 0.0
+    expr: Expr, indices: tuple[Symbol, ...], axes: Mapping[Symbol, Any], sizes: Mapping[str, int], values: Mapping[str, Any]
 ) -> Array:
-    """The values of expr: an array with one axis for each of the indices, in their order."""
+    """The values of expr at time 0: an array with one axis for each of the indices, in their order."""
     import numpy as np
 
     f = expression_function(sp.sympify(expr), tuple(indices), tuple(axes.items()))
     shape = tuple(int(sp.sympify(axes[i]).subs({s: sizes[str(s)] for s in sp.sympify(axes[i]).free_symbols})) for i in indices)
-    return np.broadcast_to(np.asarray(f(sizes, {"t": t, **sizes, **values})["_value"], dtype=np.float64), shape)
+    return np.broadcast_to(np.asarray(f(sizes, {"t": 0.0, **sizes, **values})["_value"], dtype=np.float64), shape)
 
 
 def _library(*arguments: Any) -> Any:

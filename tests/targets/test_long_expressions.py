@@ -13,7 +13,7 @@ from odesim.base.errors import CodegenError
 from odesim.ir.passes import lower
 from odesim.ir.scalars import Operation, parsed
 from odesim.symbolic import System
-from odesim.targets.expressions import ScalarPrinter
+from odesim.targets.expressions import Printer
 from odesim.targets.unroll import write_out
 from tests.support.systems import SOURCE
 
@@ -38,7 +38,7 @@ def depth(node: ast.AST) -> int:
 @pytest.mark.parametrize("name", LONG)
 def test_values_and_depth(name, value):
     """1000 operands: the value is that of numpy but for rounding, and no bracket is deeper than compilers allow."""
-    text = ScalarPrinter(set()).text(LONG[name]([sp.sin(k * x) / k for k in range(1, 1001)]))
+    text = Printer(set()).text(LONG[name]([sp.sin(k * x) / k for k in range(1, 1001)]))
     tree = ast.parse(text, mode="eval")
     assert depth(tree) < 200
     truth: dict[str, Callable[[np.ndarray], float]] = {
