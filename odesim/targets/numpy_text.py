@@ -234,7 +234,7 @@ def expression_function(e: Expr, indices: tuple[Symbol, ...], axes: tuple[tuple[
 def evaluate(
     expr: Expr, indices: tuple[Symbol, ...], axes: Mapping[Symbol, Any], sizes: Mapping[str, int], values: Mapping[str, Any]
 ) -> Array:
-    """The values of expr at time 0: an array with one axis for each of the indices, in their order."""
+    """The values of expr, at time 0 unless values say t: an array with one axis for each of the indices, in their order."""
     import numpy as np
 
     f = expression_function(sp.sympify(expr), tuple(indices), tuple(axes.items()))

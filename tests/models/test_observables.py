@@ -214,7 +214,7 @@ def test_times_together_are_each_by_itself(name):
     y = {state: np.multiply.outer(factors, x) for state, x in states.items()}
     found = Observer(replace(system, observables=expressions, views=()))(t, y, numbers.sizes, numbers.params, lambda t, now: {})
     for k, at in enumerate(t):
-        here = {**numbers.params, **{state: values[k] for state, values in y.items()}}
+        here = {"t": at, **numbers.params, **{state: values[k] for state, values in y.items()}}
         for seen, e in expressions.items():
-            right = evaluate(e, free_in_order(e, system.axes), system.axes, numbers.sizes, here, at)
+            right = evaluate(e, free_in_order(e, system.axes), system.axes, numbers.sizes, here)
             np.testing.assert_allclose(found[seen][k], right, rtol=1e-11, atol=1e-12 * np.fmax(1.0, np.abs(right)).max(), err_msg=seen)

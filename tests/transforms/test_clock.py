@@ -18,7 +18,7 @@ def values(system: System, given: Any, states: dict[str, Any], t: float) -> tupl
     """({state: right-hand side}, growth) by whole arrays."""
     env = {**given.params, **states, "t": t}
     rates = compile_system(system, backend="numpy").arrays(given.sizes, env)
-    return {n: np.asarray(rates[f"d_{n}"]) for n in states}, float(evaluate(system.growth, (), system.axes, given.sizes, env, t))
+    return {n: np.asarray(rates[f"d_{n}"]) for n in states}, float(evaluate(system.growth, (), system.axes, given.sizes, env))
 
 
 @pytest.mark.parametrize("name", GROWING)
