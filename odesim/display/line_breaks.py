@@ -2,7 +2,7 @@
 
 A line begins before +, -, =, "and" or the ranges of the indices, outside of brackets if that is enough; then before a factor, then in
 brackets. A fraction or root that is wider than a line is a product first: it has no place to break. In cases that are still wider than a
-line, each condition stands below what it is for.
+line, each condition stands below what it is for, broken as a formula of its own.
 """
 
 import re
@@ -22,7 +22,8 @@ SCRIPT, WIDE = 0.8, {r"\sum": 1.6, r"\prod": 1.6, r"\,": 0.3, r"\qquad": 4.0, r"
 UNSEEN = re.compile(r"\\(left|right|mathrm|mathtt|mathbb|text|operatorname|displaystyle|;|!)")
 GROUP = re.compile(r"\\(?:d?frac|sqrt)(?=\{)|\\.|[{]", re.DOTALL)
 FUNCTION = re.compile(r"(?:\\(?!text|math|operatorname)[a-z]+|\\(?:mathrm|operatorname)\{\w+\})(?:\^\{[^{}]*\})?$")
-CONDITION = re.compile(r" & (\\text\{(?:for|otherwise)\})")  # of a case
+# of a case; of one that has cases in itself, the word before it
+CONDITION = re.compile(r" & (\\text\{(?:for|otherwise)\}(?:(?! \\\\| \\end|\\begin).)*(?= \\\\| \\end)|\\text\{for\})")
 SUM = re.compile(r"\\(?:sum|prod)(?![a-zA-Z])")
 BRACKET = re.compile(r"\\(left|right)\b\s*(\\[a-zA-Z]+|\\.|.)\s?")
 SHARES = 1.0, 0.7, 0.5
@@ -36,7 +37,8 @@ def break_formula(text: str, width: Callable[[str], float], most: float) -> list
         if max(map(width, best)) <= most:
             break
         best = min(best, fewest_brackets(unfolded(text, width, share * most), width, most), key=lambda lines: max(map(width, lines)))
-    below = CONDITION.sub(r" \\\\ \\quad \1", text)
+    room = most - width(r"\begin{cases} \quad \end{cases}")
+    below = CONDITION.sub(lambda found: "".join(rf" \\ \quad {line}" for line in break_formula(found[1], width, room)), text)
     return best if max(map(width, best)) <= most or below == text else break_formula(below, width, most)
 
 

@@ -40,8 +40,13 @@ def test_lines_are_the_formula(name: str, most: float) -> None:
 def test_conditions_of_wide_cases_stand_below() -> None:
     text = r"\begin{cases} a + b & \text{for}\: c > 0 \\ d & \text{otherwise} \end{cases}"
     assert break_formula(f"x = {text}", letters, 20.0) == [f"x = {text}"]
-    (line,) = break_formula(text, letters, 12.0)
-    assert line == r"\begin{cases} a + b \\ \quad \text{for}\: c > 0 \\ d \\ \quad \text{otherwise} \end{cases}"
+    below = r"\begin{cases} a + b \\ \quad \text{for}\: c > 0 \\ d \\ \quad \text{otherwise} \end{cases}"
+    assert break_formula(text, letters, 12.0) == [below]
+    assert break_formula(text.replace("c >", r"c = d \ \text{and}\ c >"), letters, 12.0) == [
+        below.replace("c >", r"c = d \\ \quad \ \text{and}\ c >")
+    ]
+    nested = break_formula(text.replace("a + b", text), letters, 12.0)
+    assert nested == [below.replace("a + b", below)]
 
 
 def test_only_wide_formulas_are_broken() -> None:
