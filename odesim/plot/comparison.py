@@ -121,7 +121,6 @@ def figure_of_comparison(comparison: Comparison, ax: Axes | None = None) -> Figu
             labels.append(draw_pair(axes, pair, time_axis))
             if ax is None:
                 beside = panels[2 * row + 1]
-                beside.sharex(axes)
                 draw_residuals(beside, pair, time_axis, difference_of(comparison))
                 write_numbers(beside, numbers_of(rows[name], comparison.t[-1], share_within(axes, pair)))
         handles = legend_of(comparison)

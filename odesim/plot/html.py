@@ -32,14 +32,14 @@ from odesim.base.arrays import Array
 from odesim.base.errors import ParamError
 from odesim.plot.formulas import words_of
 from odesim.plot.labels import balanced, without_power
-from odesim.plot.places import ENTRY_TYPE, LEGEND, PIXELS, STRETCH, arrangement, blocks_of
-from odesim.plot.style import project_style, root_figure
+from odesim.plot.places import ENTRY_TYPE, LETTERS, NARROWEST, PIXELS, STRETCH, arrangement, blocks_of
+from odesim.plot.style import ON_CURVE, project_style, root_figure
 
 SCRIPT = """
 const page = document.getElementById('{plot_id}'), ways = page.layout.meta;
 let last = 0;
 function arrange() {
-  const way = Number(page.clientWidth < 640);
+  const way = Number(page.clientWidth < NARROWEST);
   if (way !== last) { last = way; Plotly.relayout(page, ways[way]); }
 }
 window.addEventListener('resize', arrange);
@@ -52,7 +52,7 @@ function turn(those, off) {
   const opacity = those => those.length && those.every(curve => pale.has(curve)) ? 0.12 : 1, words = {};
   curves.forEach((those, k) => words[`annotations[${k}].opacity`] = opacity(those));
   page.layout.shapes.forEach((leader, k) => words[`shapes[${k}].opacity`] = opacity([leader.name]));
-  Plotly.update(page, {opacity: page.data.map(trace => opacity([trace.legendgroup]))}, words);
+  Plotly.update(page, {opacity: page.data.map(trace => opacity([trace.meta ?? trace.legendgroup]))}, words);
 }
 function pick(index, twice) {
   const those = curves[index], others = curves.filter((_, k) => k !== index && texts[k].xref === texts[index].xref).flat();
@@ -70,14 +70,15 @@ page.addEventListener('touchend', event => {  // of a finger plotly makes no cli
   tapped = event.timeStamp;
 });
 page.on('plotly_click', ({points: [{data}], event}) => {
-  const curve = data.legendgroup;
+  const curve = data.meta ?? data.legendgroup;
   if (every.has(curve) && !/touch/.test(event.type)) turn([curve], !pale.has(curve));
 });
-"""
+""".replace("NARROWEST", str(NARROWEST))
 """In the page: panels as in the picture where the window is wide, else one below the other, as on a phone. Curves are pale and back at a
-click on their name or on themselves, alone in their panel and back at two; they stay seen a little, for their panel keeps its scale. A
-finger on a curve reads its value, as a mouse does by standing there."""
+click on their name or on themselves, with their marks, alone in their panel and back at two; they stay seen a little, for their panel keeps
+its scale. A finger on a curve reads its value, as a mouse does by standing there."""
 SWITCH = "click: off or on; double click: alone"
+UNIT = re.compile(r"\s*\([^()]*\)$")  # at the end of the label of an axis
 UNNAMED = re.compile(r"(_child\d+|_nolegend_|_container\d+)?")
 SHADES, CLEAR = 64, "rgba(0,0,0,0)"  # steps of a colour scale; no colour
 MARKERS = {"o": "circle", "s": "square", "^": "triangle-up", "v": "triangle-down", "D": "diamond", "x": "x", "+": "cross", "*": "star"}
@@ -110,10 +111,10 @@ def to_plotly(figure: Figure) -> Any:
     names = [trace["name"] for trace in page["data"] if trace["showlegend"]]
     ways = [arrangement(page, heads, blocks, names, width, narrow=narrow) for narrow in (False, True)]
     page["layout"] |= {
-        "margin": {"l": 0, "r": LEGEND * bool(names)},
+        "margin": {"l": 0, "r": 0},
         "template": "plotly_white",
         "font": {"family": "DejaVu Sans, sans-serif", "size": 12},
-        "legend": {"tracegroupgap": 4, "font": {"size": ENTRY_TYPE}},
+        "legend": {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "tracegroupgap": 4, "font": {"size": ENTRY_TYPE}},
         "showlegend": bool(names),
         "hovermode": "closest",
         "meta": ways,
@@ -126,7 +127,7 @@ def to_plotly(figure: Figure) -> Any:
 
 def widest(figure: Figure) -> int:
     """Pixels of a page beyond which panels would only be flat."""
-    return round(STRETCH * PIXELS * figure.get_figwidth() + LEGEND)
+    return round(STRETCH * PIXELS * figure.get_figwidth())
 
 
 def add_trace(page: Any, kind: str, **words: Any) -> None:
@@ -263,7 +264,7 @@ def add_line(page: Any, axes: Axes, line: Line2D, place: dict[str, str]) -> None
     if not len(x):
         return
     if (style := line_style(line))["mode"]:
-        add_trace(page, "scatter", x=x, y=y, **style, **named(axes, line), **place)
+        add_trace(page, "scatter", x=x, y=y, **style, **named(axes, line, marks="lines" not in style["mode"]), **place)
 
 
 def line_style(line: Line2D) -> dict[str, Any]:
@@ -296,8 +297,9 @@ def add_mesh(page: Any, axes: Axes, mesh: Any, corners: Array, values: Any, plac
     x, y = moved(axes.xaxis, corners[0, :, 0]), moved(axes.yaxis, corners[:, 0, 1])
     scale = [[k / (SHADES - 1), rgba(mesh.cmap(k / (SHADES - 1))) or CLEAR] for k in range(SHADES)]
     words = {"zmin": 0.0, "zmax": 1.0, "colorscale": scale, "showscale": False, "customdata": np.ma.filled(values, np.nan)}
-    hover = "%{customdata:.6g}<br>%{x:.6g}, %{y:.6g}<extra></extra>"
-    add_trace(page, "heatmap", x=x, y=y, z=np.clip(colors, 0, 1), hovertemplate=hover, **words, **place)
+    hover = beside_mouse(x=title_of(axes.xaxis), y=title_of(axes.yaxis), customdata=title_of_colors(mesh))
+    words |= {"hoverinfo": "skip"} if axes.get_label() == "<colorbar>" else {"hovertemplate": hover}
+    add_trace(page, "heatmap", x=x, y=y, z=np.clip(colors, 0, 1), **words, **place)
 
 
 def add_image(page: Any, axes: Axes, image: AxesImage, place: dict[str, str]) -> None:
@@ -320,7 +322,7 @@ def add_points(page: Any, axes: Axes, points: PathCollection, place: dict[str, s
     sizes = np.sqrt(np.asarray(points.get_sizes(), float)) * PIXELS / 72
     marker: dict[str, Any] = {"color": colors if len(colors) == len(x) else colors[0] if colors else "black"}
     marker |= {"size": sizes if len(sizes) == len(x) else float(sizes[0]) if len(sizes) else 5.0}
-    add_trace(page, "scatter", x=x, y=y, mode="markers", marker=marker, **named(axes, points), **place)
+    add_trace(page, "scatter", x=x, y=y, mode="markers", marker=marker, **named(axes, points, marks=True), **place)
 
 
 def add_paths(page: Any, axes: Axes, collection: Collection, place: dict[str, str]) -> None:
@@ -413,22 +415,55 @@ def add_entries(page: Any, legend: Legend | None) -> None:
 def label_of(axes: Axes, artist: Artist) -> dict[str, Any]:
     """The name of a trace, and its group, which an entry of a legend turns on and off together.
 
-    An artist whose label begins with _ belongs to the group of the label without it; one without a label has the name of its panel.
+    An artist whose label begins with _ belongs to the group of the label without it; one without a label has the name of its panel. The
+    meta of a mark on a curve is this curve, with which it goes.
     """
     label = str(artist.get_label() or "")
-    group = "" if UNNAMED.fullmatch(label) else label.lstrip("_")
-    panel = words_of(without_power(axes.yaxis) or axes.get_title(loc="center") or axes.get_title(loc="left"))
-    return {"name": entry(group) or panel, "legendgroup": group or None}
+    group, _, curve = ("" if UNNAMED.fullmatch(label) else label.lstrip("_")).partition(ON_CURVE)
+    return {"name": entry(group) or panel_of(axes), "legendgroup": group or None, **({"meta": curve} if curve else {})}
+
+
+def panel_of(axes: Axes) -> str:
+    """The name of what is drawn upwards in a panel."""
+    return title_of(axes.yaxis) or words_of(axes.get_title(loc="center") or axes.get_title(loc="left"))
 
 
 def entry(label: str) -> str:
-    """A label in the lines of a legend."""
-    return words_of(balanced(label, LEGEND // 8))
+    """A label in the lines of a legend, which a phone has room for."""
+    return words_of(balanced(label, LETTERS))
 
 
-def named(axes: Axes, artist: Artist) -> dict[str, Any]:
-    """label_of(), with the words that stand beside the mouse."""
-    return {**label_of(axes, artist), "hovertemplate": "%{x:.6g}, %{y:.6g}"}
+def named(axes: Axes, artist: Artist, *, marks: bool = False) -> dict[str, Any]:
+    """label_of(), with the words that stand beside the mouse; marks: have a name of their own beside that of what they stand on."""
+    names = label_of(axes, artist)
+    if not len(axes.get_yticks()):  # of points in space, the places on the page say nothing
+        return {**names, "hovertemplate": beside_mouse(names["name"])}
+    of = names["name"] if not marks else words_of(names["meta"]) if "meta" in names else panel_of(axes)
+    return {**names, "hovertemplate": beside_mouse(*{names["name"]} - {of}, x=title_of(axes.xaxis), y=of)}
+
+
+def beside_mouse(*more: str, **names: str) -> str:
+    """What stands beside the mouse: `t = 0.5`, a line for each coordinate with a name, below the numbers of the others, and more lines.
+
+    names {coordinate of a trace: in html}.
+    """
+    bare = ", ".join(f"%{{{what}:.6g}}" for what, name in names.items() if not name)
+    lines = [f"{name} = %{{{what}:.6g}}" for what, name in names.items() if name]
+    return "<br>".join([*[bare] * bool(bare), *lines, *more]) + "<extra></extra>"
+
+
+def title_of(axis: Any) -> str:
+    """What an axis is, in html, without its unit: by its own label, or that of one which is zoomed with it."""
+    shared = getattr(axis.axes, f"get_shared_{axis.axis_name}_axes")().get_siblings(axis.axes)
+    axes = [axis, *(getattr(other, f"{axis.axis_name}axis") for other in shared)]
+    return next((words_of(UNIT.sub("", without_power(one)).replace("\n", " ")) for one in axes if one.get_label_text()), "")
+
+
+def title_of_colors(mesh: Any) -> str:
+    """What the colours of a map are, in html, by its colour bar; empty without one."""
+    bar = mesh.colorbar
+    label = UNIT.sub("", bar.ax.get_xlabel() or bar.ax.get_ylabel()) if bar else ""
+    return words_of(label.removesuffix(bar.formatter.get_offset()).strip() if label else "")
 
 
 def rgba(color: Any, alpha: float | None = None) -> str:

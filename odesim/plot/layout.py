@@ -128,6 +128,8 @@ def finish(
         for label in ends:
             label.gather().place()
         return figure
+    for other in axes[1:] if time_axis else ():  # a window, and a page of html, zoom them together
+        other.sharex(axes[0])
     lowest = label_time(axes, time_axis) if time_axis else []
     add_header(figure, *header, about=about)
     figure.align_ylabels(axes)

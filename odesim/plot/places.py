@@ -1,5 +1,6 @@
 """Where the panels of a page of html stand: as in the picture where there is room for them, on a phone one below the other."""
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +16,11 @@ from odesim.plot.style import root_figure
 
 PIXELS = 150.0  # of an inch: letters of 7 points have some 15
 STRETCH, PHONE = 1.4, 360  # of panels where there is room for them; pixels of the narrowest window that has all
-LEGEND, BAR = 210, 30  # pixels beside the picture, and above it, where plotly has its buttons
+NARROWEST = 640  # pixels of the narrowest window with panels as in the picture
+BAR = 30  # pixels above the picture, where plotly has its buttons
 LETTER, LINE = 0.55, 1.3  # width and height of a letter, of its size
-SAMPLE, ENTRY_TYPE, ENTRY = 45, 11, 26  # pixels of the sample, the letters and the height of an entry of a legend
+SAMPLE, ENTRY_TYPE, ENTRY = 45, 11, 24  # pixels of the sample, the letters and the height of an entry of a legend
+LETTERS = int((PHONE - SAMPLE) / (LETTER * ENTRY_TYPE))  # of such an entry that fit a phone
 TICKS, BETWEEN = 24, 14  # pixels below a panel and between two, one below the other
 LAST = 10**6  # row of a panel without a place in a grid
 
@@ -73,7 +76,7 @@ def apart(one: Bbox, other: Bbox) -> float:
 
 
 def arrangement(page: Any, heads: list[Any], blocks: list[Block], names: list[str], width: float, *, narrow: bool) -> dict[str, Any]:
-    """What relayout takes: the places of Axes, words above them, the legend beside or below.
+    """What relayout takes: the places of Axes, words above them, and room between for the legend.
 
     width: of the figure, in pixels. names: in the legend.
     """
@@ -93,14 +96,17 @@ def arrangement(page: Any, heads: list[Any], blocks: list[Block], names: list[st
         places[f"annotations[{k}].text"] = words_of("\n".join(lines))
         tops.append(top)
         top += LINE * size * len("\n".join(lines).split("\n"))
-    top += BETWEEN
+    top += BETWEEN + legend_height(names, PHONE if narrow else NARROWEST)
     places |= {f"annotations[{k}].yshift": top - y for k, y in enumerate(tops)}
-    # plotly gives all entries of a legend that lies the width of the longest
-    rows = -(-len(names) // max(int(PHONE / (SAMPLE + LETTER * ENTRY_TYPE * max(map(len, names)))), 1)) if names and narrow else 0
-    below = (ENTRY * rows + BETWEEN) * bool(rows)
-    places |= {"margin.t": top, "margin.b": below, "height": height + top + below}
-    places |= {"margin.r": LEGEND * (bool(names) and not narrow), "legend.orientation": "h" if narrow else "v"}
-    return places | {"legend.x": 0.0 if narrow else 1.02, "legend.y": -BETWEEN / height if narrow else 1.0, "legend.yanchor": "top"}
+    return places | {"margin.t": top, "margin.b": 0, "height": height + top}
+
+
+def legend_height(names: list[str], width: float) -> float:
+    """Pixels that the entries of a legend take in a window as wide, at most. names: in html."""
+    lines = [[re.sub("<[^>]*>", "", line) for line in name.split("<br>")] for name in names]
+    widest = max((SAMPLE + LETTER * ENTRY_TYPE * len(line) for entry in lines for line in entry), default=width)
+    rows = -(-len(names) // max(int(width / widest), 1))
+    return rows * max((ENTRY + (len(entry) - 1) * LINE * ENTRY_TYPE for entry in lines), default=0.0)
 
 
 def axis_name(letter: str, number: int) -> str:

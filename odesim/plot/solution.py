@@ -38,7 +38,7 @@ from odesim.plot.panels import EPS, MARKED, MAX_MARKS, RASTER, SPECTRUM, Quantit
 from odesim.plot.panels import FAINT as LINES_OF_BUNDLE
 from odesim.plot.scales import TimeAxis, is_geometric, make_time_axis, shade_below, time_text
 from odesim.plot.strips import draw_strip
-from odesim.plot.style import CATEGORIES, INK, MARKERS, PAGE, WIDTH, literal, project_style
+from odesim.plot.style import CATEGORIES, INK, MARKERS, ON_CURVE, PAGE, WIDTH, literal, project_style
 from odesim.plot.style import FAINT as GREY
 from odesim.run.solution import floor_of
 from odesim.stepper.methods import MAP
@@ -457,5 +457,6 @@ def draw_marks(
             continue
         heights = mark_heights(quantity, i, event["t"], time_axis)
         low = min(axes.get_ylim()) if axes.get_yscale() == "log" else -np.inf  # where an axis ends above noise, a mark has not left it
+        look = {**style, "label": f"{style['label']}{ON_CURVE}{quantity.part_name(i)}"}
         for y in heights:
-            axes.plot(x, [max(y, low)], zorder=3, clip_on=False, **style, alpha=FAINT if BELOW in event else None)
+            axes.plot(x, [max(y, low)], zorder=3, clip_on=False, **look, alpha=FAINT if BELOW in event else None)

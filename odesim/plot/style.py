@@ -31,6 +31,7 @@ INK, FAINT = "#222222", "#8c8c8c"
 CATEGORIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES = ("-", (0, (4, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)))  # so that lines stay apart in grey
 MARKERS = "os^Dv*"
+ON_CURVE = "\n_"  # in the label of a mark, between its own name and that of the curve on which it stands: a page turns both off together
 SEQUENTIAL, DIVERGING = "viridis", "RdBu_r"
 
 # matplotlib's settings, and what its formulas are parsed with, are those of a process

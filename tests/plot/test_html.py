@@ -44,6 +44,34 @@ def test_a_page_shows_the_run():
     np.testing.assert_allclose(sorted(heights), [0.5, 1.0], atol=1e-3)  # half of mu; saved times are 0.005 apart
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_panels_over_time_are_zoomed_together(name):
+    """All of them go with the first, which goes with none."""
+    figure = figure_of_solution(CASES[name], Choice(all=True))
+    layout = to_plotly(figure).layout
+    every = dict(zip(figure.axes, (f"x{k + 1}" if k else "x" for k in range(len(figure.axes))), strict=True))
+    timed = [key for axes, key in every.items() if axes.get_xlim() == figure.axes[0].get_xlim()]
+    assert [layout[key.replace("x", "xaxis")].matches for key in timed] == [None, *["x"] * (len(timed) - 1)]
+    assert {key for axes, key in every.items() if axes.get_xlabel().startswith("$t")} <= {*timed}
+
+
+def test_the_mouse_reads_names_and_values():
+    """Beside it stand the time, the component and the event; in a map also what its colours are."""
+    page = page_of(odesim.integrate("joma.nonlinear", sizes={"M": 3}, params={"mu": 1.0}, span=(0, 2), save=41))
+    words = {(trace.legendgroup, trace.meta): trace.hovertemplate for trace in page.data if trace.hovertemplate}
+    assert words["v[1]", None] == "<i>t</i> = %{x:.6g}<br>v[1] = %{y:.6g}<extra></extra>"
+    (mark,) = (text for (_, curve), text in words.items() if curve == "v[1]")
+    assert mark.startswith("<i>t</i> = %{x:.6g}<br>v[1] = %{y:.6g}<br>half way")
+    cells = {trace.hovertemplate for trace in page_of(CASES["map"]).data if trace.type == "heatmap"}
+    assert cells == {
+        None,
+        "<i>t</i> = %{x:.6g}<br><i>l</i> = %{y:.6g}<br><i>z</i> = %{customdata:.6g}<extra></extra>",
+    }  # None: a colour bar
+    points = page_of(solution({"x": T[:, None] * np.arange(4)}, dims={"x": ("i",)}, attrs={"views": {"x": "Points"}}))
+    in_space = {trace.hovertemplate for trace in points.data if trace.mode == "markers"}
+    assert in_space == {f"x[{i}]<extra></extra>" for i in range(4)}
+
+
 @pytest.mark.parametrize("kind", ["Matrix", "Attention", "Points", "levels", "ticks"])
 def test_a_page_has_what_the_picture_has(kind):
     """Maps and points at telling times, thresholds, ticks of events: each artist of the picture has a trace in its panel."""
@@ -147,7 +175,8 @@ def test_what_figures_are_made_of():
         to_plotly(figure)
 
 
-PALE = "const p = document.getElementById('picture'); return p._fullData.filter(t => t.opacity < 1).map(t => t.name)"
+PALE = """const p = document.getElementById('picture')
+    return p._fullData.filter(t => t.opacity < 1).map(t => t.meta ? `${t.meta} mark` : t.name)"""
 NAME = "return [...document.querySelectorAll('.annotation')].findIndex(a => a.textContent === arguments[0])"
 MIDDLE = """const p = document.getElementById('picture'), box = p.getBoundingClientRect()
     const t = p._fullData.find(t => t.name === arguments[0]), row = t.x.length >> 2
@@ -176,11 +205,11 @@ def test_curves_are_picked_by_name_by_hand_and_by_finger(tmp_path):
             (ActionChains(browser).click if times == 1 else ActionChains(browser).double_click)(word).perform()
             return sorted(browser.execute_script(PALE))
 
-        assert click("1") == ["v[1]"]
+        assert click("1") == ["v[1]", "v[1] mark"]  # half way
         assert click("1") == []
-        assert click("1", 2) == ["v[0]", "v[2]"]
-        assert click("0") == ["v[2]"]
-        assert click("1", 2) == ["v[0]", "v[2]"]
+        assert click("1", 2) == ["v[0]", "v[0] mark", "v[2]", "v[2] mark"]
+        assert click("0") == ["v[2]", "v[2] mark"]
+        assert click("1", 2) == ["v[0]", "v[0] mark", "v[2]", "v[2] mark"]
         assert click("1", 2) == []
         assert click("0 … 2") == ["gap[0]", "gap[1]", "gap[2]"]
         hand = ActionBuilder(browser)
@@ -191,7 +220,7 @@ def test_curves_are_picked_by_name_by_hand_and_by_finger(tmp_path):
         finger = {"x": int(box["x"] + box["width"] / 2), "y": int(box["y"] + box["height"] / 2), "gestureSourceType": "touch"}
         browser.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": True})
         browser.execute_cdp_cmd("Input.synthesizeTapGesture", finger)
-        WebDriverWait(browser, 120).until(lambda b: sorted(b.execute_script(PALE)) == ["gap[1]", "gap[2]", "v[2]"])
+        WebDriverWait(browser, 120).until(lambda b: sorted(b.execute_script(PALE)) == ["gap[1]", "gap[2]", "v[2]", "v[2] mark"])
         assert errors_of(browser) == []
 
 
@@ -202,7 +231,9 @@ def test_a_page_fits_the_window(width, tmp_path):
     from selenium.webdriver.support.ui import WebDriverWait
 
     names = ["matrices and vectors", "many states", "map"]
+    events = {f"event {k} with a rather long name": [{"t": k + 0.2, "index": None}] for k in range(9)}
     runs = [odesim.integrate("particles.sphere", save=20, backend="numpy"), *(CASES[name] for name in names)]
+    runs.append(solution({"x": np.exp(-T)}, events=events))
     with chromium(tmp_path) as browser:
         window = {"width": width, "height": 2000, "deviceScaleFactor": 1, "mobile": width < 640}
         browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", window)
@@ -216,6 +247,11 @@ def test_a_page_fits_the_window(width, tmp_path):
                 .filter(e => { const box = e.getBoundingClientRect(); return box.left < -1 || box.right > innerWidth + 1 })
                 .map(e => e.textContent)"""
             assert browser.execute_script(beyond) == []
+            words = """const boxes = [...document.querySelectorAll(arguments[0])].map(e => e.getBoundingClientRect())
+                return [Math.min(...boxes.map(box => box.top)), Math.max(...boxes.map(box => box.bottom))]"""
+            if browser.execute_script("return document.querySelectorAll('.legendtext').length"):  # between the title and the panels
+                (_, title), (top, end) = (browser.execute_script(words, of) for of in ("[data-index='0'] text", ".legendtext"))
+                assert title <= top and end <= browser.execute_script(words, ".nsewdrag")[0]
 
 
 WORDS = {
