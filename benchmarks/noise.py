@@ -2,13 +2,15 @@
 
 `python benchmarks/noise.py [members]` prints nanoseconds a member and step of CPU time, the best of five turns, all in one process. The
 loops by hand draw from one generator for all members: they have no paths of their own, nothing is saved, and no other seed of a member.
-diffrax is measured where it is installed.
+diffrax and JiTCSDE are measured where they are installed.
 """
 
 import sys
 import time
 from collections.abc import Callable
+from contextlib import chdir
 from importlib.util import find_spec
+from tempfile import gettempdir
 from typing import Any
 
 import numba
@@ -60,6 +62,24 @@ def by_diffrax(members: int) -> Callable[[], Any]:
     return lambda: run(keys).block_until_ready()
 
 
+def by_jitcsde(members: int) -> Callable[[], Any]:
+    """JiTCSDE with every step accepted, members one after the other; a step is of order 1.5 there, since noise is additive."""
+    from jitcsde import jitcsde, y
+    from symengine import sympify
+
+    sde = jitcsde([1.5 * (0.4 - y(0))], [sympify(0.7)], additive=True, verbose=False)
+    with chdir(gettempdir()):  # it builds by setuptools, which would read our pyproject.toml
+        sde.compile_C()
+    sde.set_integration_parameters(rtol=1e9, atol=1e9, first_step=H, min_step=0.999 * H, max_step=H)
+
+    def run() -> None:
+        for _ in range(members):
+            sde.set_initial_value(np.array([2.0]), 0.0)
+            sde.integrate(1.0)
+
+    return run
+
+
 def cases(members: int) -> dict[str, tuple[int, Callable[[], Any]]]:
     """{what: (members, a call)}; slow ones have fewer members."""
     few, generator = max(members // 20, 1), np.random.Generator(np.random.SFC64(1))
@@ -72,6 +92,8 @@ def cases(members: int) -> dict[str, tuple[int, Callable[[], Any]]]:
     table["numba, np.random.normal"] = few, lambda: as_people_write(few, out)
     if find_spec("diffrax"):
         table["diffrax, Euler"] = few, by_diffrax(few)
+    if find_spec("jitcsde"):
+        table["JiTCSDE, fixed steps"] = max(few // 20, 1), by_jitcsde(max(few // 20, 1))
     return table
 
 

@@ -40,7 +40,7 @@ from odesim.targets.numba_module import key_for, own_imports
 def written(plan: KernelPlan, rows: Rows, reader: Reader) -> Written:
     """The printer of a plan's step, with its rows."""
     numbers, texts = lane_numbers(plan, rows)
-    places: dict[Row, range] = {"y": rows.y, ("k", 0): rows.f, "p": rows.p}
+    places: dict[Row, range] = {"y": rows.y, ("k", 0): rows.f, "p": rows.p, "bits": rows.bits}
     if plan.stiff:
         places = {"y": rows.y, "f": rows.f, "J": rows.slopes, "p": rows.p}
     places |= {name: range(row, row + 1) for name, row in numbers.items()}

@@ -254,6 +254,8 @@ class Rows:
         if plan.noise is not None:
             self.member, self.key0, _, _ = self.take(4)
         self.held = self.take(n + len(self.f) if plan.marches else 0)
+        paired = plan.noise.rates if plan.noise is not None and plan.marches and plan.noise.pairs else ()
+        self.bits = self.take(2 * m.draws * len(paired) if paired else 0)
         self.plain = self.count
         if plan.loops and further:
             self.count = rows_of_loops(plan)

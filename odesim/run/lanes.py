@@ -90,7 +90,7 @@ _PLANS: Memo[KernelPlan | str] = Memo()
 @lru_cache(maxsize=64)
 def compiled_kernel(plan: KernelPlan) -> dict[str, int]:
     """The addresses of a kernel's functions; made once a process."""
-    return load_native(kernel_text(plan), _stem(plan), plan.functions)
+    return load_native(kernel_text(plan), _stem(plan), plan.functions, wide=plan.noise is not None)
 
 
 @lru_cache(maxsize=64)

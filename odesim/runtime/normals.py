@@ -85,12 +85,25 @@ def sine_and_cosine(m: int) -> tuple[float, float]:
 
 
 @inlined
-def normal_pair(key0: int, key1: int, member: int, channel: int, kind: int, level: int, node: int) -> tuple[float, float]:
-    """Two independent standard normal numbers, at most 8.57 in size."""
+def random_bits(key0: int, key1: int, member: int, channel: int, kind: int, level: int, node: int) -> tuple[float, float]:
+    """A block as two float64 whose low 52 bits are random, as lanes keep them."""
     a, b, c, d = philox(node, (node >> 32) | (level << 20) | (kind << 26), member, channel | ((member >> 32) << 20), key0, key1)
-    radius = sqrt(-2.0 * log_of_uniform(uniform(mantissa(a, b))))
-    sine, cosine = sine_and_cosine(mantissa(c, d))
+    return from_bits(mantissa(a, b)), from_bits(mantissa(c, d))
+
+
+@inlined
+def pair_of_bits(x: float, y: float) -> tuple[float, float]:
+    """Two independent standard normal numbers of random_bits, at most 8.57 in size."""
+    radius = sqrt(-2.0 * log_of_uniform(uniform(bits(x))))
+    sine, cosine = sine_and_cosine(bits(y))
     return radius * cosine, radius * sine
+
+
+@inlined
+def normal_pair(key0: int, key1: int, member: int, channel: int, kind: int, level: int, node: int) -> tuple[float, float]:
+    """The two normal numbers of a block."""
+    x, y = random_bits(key0, key1, member, channel, kind, level, node)
+    return pair_of_bits(x, y)
 
 
 @inlined

@@ -44,7 +44,7 @@ OWN = {
     "views": ("clip", "on_axis", "wrap"),
     "sums": ("add_down", "add_up"),
     "matrices": ("invert",),
-    "normals": ("normal_pair", "normal_of_step", "normals_of_path", "whole"),
+    "normals": ("random_bits", "pair_of_bits", "normal_of_step", "normals_of_path", "whole"),
 }
 """{module of the runtime: its functions}: the same bits on every machine, as sqrt has, the one function of the C library."""
 NEEDS = {"circular": ("circular",), "special": ("special", "circular"), "normals": ("normals", "circular")}

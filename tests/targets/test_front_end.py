@@ -198,7 +198,7 @@ def test_the_front_end_compiles_every_system(case, monkeypatch):
     """It has a text for LLVM, which calls nothing but LLVM's and the C library's functions. What LLVM does with it, other laws see."""
     texts: list[str] = []
 
-    def write(name: str, text: str, stem: str, names: tuple[str, ...], once: bool, _: bool) -> tuple[int, ...]:
+    def write(name: str, text: str, stem: str, names: tuple[str, ...], once: bool, *_: bool) -> tuple[int, ...]:
         texts.append(write_module(load_module(text, stem), text, names, once))
         return (0,) * len(names)
 
