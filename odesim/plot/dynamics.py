@@ -15,7 +15,8 @@ from matplotlib.ticker import MaxNLocator
 
 from odesim.base.arrays import entry
 from odesim.base.errors import counted
-from odesim.plot.labels import EndLabels, add_header, end_labels, place_labels, symbol
+from odesim.plot.header import add_header
+from odesim.plot.labels import EndLabels, end_labels, place_labels, symbol
 from odesim.plot.layout import Block, add_panels, cells_in_rows, description
 from odesim.plot.style import CATEGORIES, FAINT, INK, WIDTH, few_ticks, literal, ordered_colors, power_text, project_style, root_figure
 

@@ -26,7 +26,8 @@ from odesim.plot.ensemble_panels import (
     make_groups,
     medians,
 )
-from odesim.plot.labels import add_header, place_names, symbol
+from odesim.plot.header import add_header
+from odesim.plot.labels import place_names, symbol
 from odesim.plot.members import Drawn, Varied
 from odesim.plot.panels import draw_cells, has_unit_rows, thousands
 from odesim.plot.scales import add_bar, color_scale, make_log, shade_below, spans

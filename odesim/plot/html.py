@@ -31,7 +31,8 @@ from matplotlib.transforms import IdentityTransform
 from odesim.base.arrays import Array
 from odesim.base.errors import ParamError
 from odesim.plot.formulas import words_of
-from odesim.plot.labels import balanced, without_power
+from odesim.plot.header import balanced
+from odesim.plot.labels import without_power
 from odesim.plot.places import ENTRY_TYPE, LETTERS, NARROWEST, PIXELS, STRETCH, arrangement, blocks_of
 from odesim.plot.style import ON_CURVE, project_style, root_figure
 

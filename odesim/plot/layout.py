@@ -12,7 +12,8 @@ from matplotlib.ticker import MaxNLocator
 
 from odesim.base.errors import ParamError, counted
 from odesim.inputs.registry import summary
-from odesim.plot.labels import EndLabels, add_header, balanced, place_labels, set_intervals
+from odesim.plot.header import add_header, balanced
+from odesim.plot.labels import EndLabels, place_labels, set_intervals
 from odesim.plot.scales import TimeAxis
 from odesim.plot.style import PAGE, WIDTH, compute_layout, literal, new_figure, root_figure
 

@@ -10,7 +10,7 @@ from matplotlib.transforms import Bbox
 
 from odesim.base.arrays import Array
 from odesim.plot.formulas import words_of
-from odesim.plot.labels import balanced
+from odesim.plot.header import balanced
 from odesim.plot.layout import span_of
 from odesim.plot.style import root_figure
 

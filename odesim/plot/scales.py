@@ -14,7 +14,7 @@ from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
 from odesim.base.arrays import Array
 from odesim.base.errors import ParamError, counted
-from odesim.plot.labels import letter_count
+from odesim.plot.header import letter_count
 from odesim.plot.style import DIVERGING, SEQUENTIAL, few_log_ticks, literal, power_text, root_figure
 
 GREY, BELOW = "#ececec", 0.01  # the colour; where the axis ends, of the tolerance

@@ -16,7 +16,7 @@ from odesim.plot.choice import Choice
 from odesim.plot.ensemble import figure_of_ensemble
 from odesim.plot.film import film_of_members
 from odesim.plot.frames import make_frames
-from odesim.plot.labels import in_lines
+from odesim.plot.header import in_lines
 from odesim.plot.members import as_members
 
 A, B = np.linspace(0.0, 1.0, 9), np.linspace(-1.0, 1.0, 8)

@@ -11,7 +11,8 @@ from matplotlib.lines import Line2D
 from matplotlib.mathtext import MathTextParser
 
 from odesim.inputs.registry import load_model
-from odesim.plot.labels import ALIKE, alike, axis_names, end_labels, joined, make_legend, place_labels, symbol
+from odesim.plot.header import make_legend
+from odesim.plot.labels import ALIKE, alike, axis_names, end_labels, joined, place_labels, symbol
 from odesim.plot.style import SMALL, few_log_ticks, few_ticks, new_figure, project_style
 from tests.support.models import CHEAPEST_FIRST
 
