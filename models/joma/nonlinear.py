@@ -15,7 +15,22 @@ from typing import Any
 import numpy as np
 from sympy import Interval, exp, oo
 
-from odesim.symbolic import ClosedForm, Event, IndexedBase, Invariant, Param, Source, System, entropy, index, logsumexp, sizes, softmax
+from odesim.symbolic import (
+    ClosedForm,
+    Event,
+    IndexedBase,
+    Invariant,
+    Lines,
+    Log,
+    Param,
+    Source,
+    System,
+    entropy,
+    index,
+    logsumexp,
+    sizes,
+    softmax,
+)
 
 (l,) = index("l")
 (M,) = sizes("M")
@@ -59,6 +74,7 @@ SYSTEM = System(
     span=(0.0, 5.0),
     time="time of gradient flow",
     observables={"entropy": spread, "gap": mu[l] - v[l]},
+    views=(Lines("entropy"), Log("gap"), Lines("v")),
     invariants=(Invariant("approach", (mu[l] - v[l]) ** 2, "nonincreasing"),),
     events=(Event("half way", v[l] - mu[l] / 2, doc="a component is half of its resting value"),),
     closed_forms=(ClosedForm("time of arrival", "for every start", arrival, "implicit"),),

@@ -24,7 +24,7 @@ from odesim.inputs.registry import summary
 from odesim.lab.claims import Claim
 from odesim.plot.between import with_between
 from odesim.plot.choice import Choice
-from odesim.plot.panels import Quantity
+from odesim.plot.quantities import Quantity
 from odesim.plot.scales import make_time_axis
 from odesim.plot.solution import choose_quantities, quantities
 from odesim.run.integrate import METHOD_NAMES

@@ -26,7 +26,8 @@ from matplotlib.colors import to_hex
 from odesim.base.arrays import Array
 from odesim.explorer.controls import Scale
 from odesim.explorer.views import Named, Portrait, Sweep, borders
-from odesim.plot.panels import Quantity, spread_indices
+from odesim.plot.panels import spread_indices
+from odesim.plot.quantities import Quantity
 from odesim.plot.scales import make_time_axis
 from odesim.plot.solution import mark_heights, marked_in
 from odesim.plot.style import CATEGORIES, FAINT, INK, distinct_colors, ordered_colors

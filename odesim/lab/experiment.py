@@ -67,7 +67,7 @@ def make_experiment(
         spec = replace(spec, momentum=0.0)
         config.pop("momentum", None)
     check_optimizer(spec)
-    return replace(experiment, optimizer=spec, config=config)
+    return replace(experiment, optimizer=spec, config=config, doc=getattr(task, "doc", ""))
 
 
 def as_task(task: Any) -> Task:

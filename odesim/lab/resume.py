@@ -176,7 +176,7 @@ def attributes_of(experiment: Experiment, options: TrainingOptions) -> dict[str,
     named = {"task": experiment.task, "model": experiment.model.name, "seeds": experiment.seeds}
     values = named | {"optimizer": stored_settings(experiment.optimizer)} | vars(options)
     about: dict[str, Any] = {name: values[name] for name in IDENTITY} | {"versions": versions(options.backend), "config": experiment.config}
-    about |= {"labels": experiment.labels}
+    about |= {"labels": experiment.labels, "doc": experiment.doc}
     return {**about, "identity": digests(about), "threads": options.threads}
 
 

@@ -25,7 +25,7 @@ BLOCK_BYTES, BLOCK_ROWS = 1 << 20, 1024
 CHECKPOINT, STATE, EXACT = "checkpoint", "state.npz", "exact"
 RUNNING = "running"
 ROWS = "rows"
-KEPT = ("optimizer", "dtype", "backend", "versions", "save", "observe", "labels")  # attributes of a Trajectory
+KEPT = ("optimizer", "dtype", "backend", "versions", "save", "observe", "labels", "doc")  # attributes of a Trajectory
 
 
 class RunSink:

@@ -1,5 +1,6 @@
 """The picture of an ensemble: a map over two numbers that differ between members, a curve over one, else bands or histograms."""
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +27,8 @@ from odesim.plot.members import (
     varied_numbers,
     without_copies,
 )
-from odesim.plot.panels import LINES, thousands
+from odesim.plot.panels import thousands
+from odesim.plot.quantities import LINES
 from odesim.plot.scales import ALIKE, TimeAxis, make_time_axis
 from odesim.plot.style import SMALL, literal, project_style
 
@@ -223,8 +225,8 @@ def draw_curves(run: "xarray.Dataset", drawn: list[Drawn], x: Varied, row: int, 
 def draw_bands(run: "xarray.Dataset", drawn: list[Drawn], time_axis: TimeAxis, choice: Choice, ax: Axes | None) -> Panels:
     """Draws median and middle 80 % of all members against time, or a line for each of few, a panel for each quantity."""
     axes, _ = panels_and_tables([False] * len(drawn), ax=ax)
-    notes = [note for panel, d in zip(axes, drawn, strict=True) for note in draw_members(panel, run, d, time_axis, choice)]
-    return axes, [], [*time_axis.notes, *notes, *status_notes(run)]
+    labels, notes = zip(*(draw_members(panel, run, d, time_axis, choice) for panel, d in zip(axes, drawn, strict=True)), strict=True)
+    return axes, [*labels], [*time_axis.notes, *chain(*notes), *status_notes(run)]
 
 
 def draw_histograms(run: "xarray.Dataset", drawn: list[Drawn], row: int, choice: Choice, ax: Axes | None) -> Panels:

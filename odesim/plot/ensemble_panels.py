@@ -41,12 +41,11 @@ OVERLAP = 0.25  # share of times at which two bands lie on each other, from whic
 COLUMNS = 400  # largest number of saved times
 OUTER = (0.005, 0.995)  # ranks of the middle 99 %
 BINS = (8, 60)  # smallest and largest number
-IN_ROW, FOR_ROW = 3, 0.22  # of a legend: entries in a row, and the height of a row in that of the data
 REACH = 2.0  # in widths of the middle 99 %: members farther off are counted, not drawn
 GROUPS, EACH = (8, 40), 20  # of members with neighbouring values, where no two members share one: how many, and members of each
 DOTS, MARGIN = 40, 0.03  # largest number of dots along a curve or an axis; of the axis, beside them
 NUMBERED, ABOVE = 10, 1.03  # largest number of crosses with the number of their members; their height, in heights of the panel
-RUNAWAY = 1e3  # in ranges of the middle half of the values of a curve: so far off, the others are one line within a pixel
+RUNAWAY = 1e3  # times as far from the median of a curve: the others are one line within a pixel
 POINTS, CELLS = 3000, 50  # largest number of points; cells of each axis for more
 LOST: Mapping[str, Any] = {"facecolor": "#ececec", "edgecolor": FAINT, "hatch": "////////"}
 
@@ -74,10 +73,13 @@ def doubt(axes: Axes, run: "xarray.Dataset", drawn: Drawn, values: Array, *, acr
     return [below, *cut_below(axes, floor, whole=whole or across or bool(maps) or not signs)]
 
 
-def draw_members(axes: Axes, run: "xarray.Dataset", drawn: Drawn, time_axis: TimeAxis, choice: Choice) -> list[str]:
-    """Draws median and middle 80 % of all done members against time, a colour for each component; returns notes.
+def draw_members(
+    axes: Axes, run: "xarray.Dataset", drawn: Drawn, time_axis: TimeAxis, choice: Choice
+) -> tuple[EndLabels | None, list[str]]:  # fmt: skip
+    """Draws median and middle 80 % of all done members against time, a colour for each component; returns labels, and notes.
 
-    Up to FEW members are lines: quantiles of two say less than the two. Bands of components that lie on each other are dashed edges.
+    A label stands at the end of the median, or of the middle one of the lines. Up to FEW members are lines: quantiles of two say less than
+    the two. Bands of components that lie on each other are dashed edges.
     """
     shown = every_phase(len(time_axis.x), COLUMNS)
     x, rows = time_axis.x[shown], time_axis.rows[shown]
@@ -94,9 +96,12 @@ def draw_members(axes: Axes, run: "xarray.Dataset", drawn: Drawn, time_axis: Tim
     floor = member_floor(run, drawn)
     colors = colors_of(distinct)
     edges = done > FEW and overlaps(marks[0], marks[2])
+    ends = np.array([last_finite(np.ma.masked_invalid(line)) for line in lines])
+    middle = np.argsort(ends, axis=0)[np.isfinite(ends).sum(axis=0) // 2, range(len(colors))]
     for k, color in enumerate(colors):
         for n, line in enumerate(lines):
-            axes.plot(x, line[:, k], color=color, lw=1.0 if len(lines) <= 3 else 0.6, label="_" * bool(n) + distinct.symbol(k))
+            named = n == middle[k]
+            axes.plot(x, line[:, k], color=color, lw=1.0 if len(lines) <= 3 else 0.6, label="_" * (not named) + distinct.symbol(k))
         if edges:  # colours that lie on each other are none
             axes.plot(x, marks[[0, 2], :, k].T, color=color, lw=0.5, ls=DASHES[1], label=f"_{distinct.symbol(k)}")
         elif done > FEW:
@@ -112,9 +117,8 @@ def draw_members(axes: Axes, run: "xarray.Dataset", drawn: Drawn, time_axis: Tim
     few_ticks(axes)
     few_log_ticks(axes)
     set_panel_note(axes, drawn, complete, done)
-    if len(colors) > 1 and axes.has_data():
-        add_legend(axes, len(colors))
-    return notes
+    named = [float(ends[n, k]) for k, n in enumerate(middle)]
+    return end_labels(axes, distinct.labels, named) if len(colors) > 1 else None, notes
 
 
 def overlaps(low: Array, high: Array) -> bool:
@@ -198,17 +202,6 @@ def make_bins(values: Array, choice: Choice) -> tuple[Array, bool, list[str]]:
         edges = np.exp(edges)
         edges[[0, -1]] *= 1 - 1e-12, 1 + 1e-12  # the rounding of the logarithm: the ends are values
     return edges, log, notes
-
-
-def add_legend(axes: Axes, count: int) -> None:
-    """Adds a legend of components in a space of its own, above all that is drawn."""
-    rows = -(-count // IN_ROW)
-    low, high = axes.get_ylim()
-    room = FOR_ROW * rows
-    axes.set_ylim(low, high * (high / low) ** room if axes.get_yscale() == "log" else low + (high - low) * (1 + room))
-    handles, _ = axes.get_legend_handles_labels()
-    in_rows = [handles[k] for column in range(IN_ROW) for k in range(column, count, IN_ROW)]  # matplotlib fills columns
-    axes.legend(handles=in_rows, frameon=False, loc="upper center", ncols=IN_ROW, columnspacing=1.2, handlelength=1.2, borderpad=0.1)
 
 
 def bin_count(values: Array, low: float, high: float) -> int:

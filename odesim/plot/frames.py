@@ -29,7 +29,8 @@ from odesim.plot.ensemble_panels import (
 from odesim.plot.header import add_header
 from odesim.plot.labels import place_names, symbol
 from odesim.plot.members import Drawn, Varied
-from odesim.plot.panels import draw_cells, has_unit_rows, thousands
+from odesim.plot.panels import draw_cells, thousands
+from odesim.plot.quantities import has_unit_rows
 from odesim.plot.scales import add_bar, color_scale, make_log, shade_below, spans
 from odesim.plot.strips import BEHIND, in_view
 from odesim.plot.style import CATEGORIES, FAINT, SMALL, compute_layout, distinct_colors, few_log_ticks, few_ticks, literal, new_figure

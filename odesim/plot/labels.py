@@ -1,7 +1,7 @@
 """Labels of a picture: quantities as symbols, names at the ends of lines, ticks whose labels have room."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import floor, log10
@@ -72,6 +72,18 @@ def axis_names(name: str, dims: Sequence[str]) -> str:
     entry = f"entry of {symbol(below.removesuffix('_start'))}" + "(0)" * below.endswith("_start")
     names = [entry if below and re.fullmatch(rf"{below}_\w+", dim) else symbol(dim) for dim in dims]
     return ", ".join(dict.fromkeys(names))
+
+
+def array_symbol(name: str, dims: Sequence[str], shape: Sequence[int]) -> str:
+    """The symbol of an array with its axes; beside longer axes one of extent 1 is its index: `$\\alpha_{0,k}$`."""
+    single = max(shape, default=1) > 1
+    return symbol(name, ["0" if single and extent == 1 else dim for dim, extent in zip(dims, shape, strict=False)])
+
+
+def component_name(index: Iterable[Any], shape: Sequence[int]) -> str:
+    """The index of a component as text: `3`, or `1,0` of a matrix; beside longer axes without that of an axis of extent 1."""
+    single = max(shape, default=1) > 1
+    return ",".join(str(i) for i, extent in zip(index, shape, strict=True) if extent > 1 or not single)
 
 
 def not_shown(names: Sequence[str]) -> list[str]:

@@ -10,7 +10,7 @@ import numpy as np
 from odesim.base.arrays import Array, entry
 from odesim.base.errors import ParamError, no_such
 from odesim.plot.choice import Choice, split_index
-from odesim.plot.labels import symbol
+from odesim.plot.labels import array_symbol, component_name, symbol
 from odesim.plot.scales import is_logarithmic
 from odesim.run.solution import FLOORS
 
@@ -44,7 +44,7 @@ class Drawn:
     @property
     def labels(self) -> list[str]:
         """The index of each drawn component as text, empty for a number."""
-        return [",".join(map(str, index)) for index in self.indices]
+        return [component_name(index, self.shape) for index in self.indices]
 
     def symbol(self, k: int) -> str:
         """The drawn component k as a symbol; an array of one component is a number."""
@@ -53,7 +53,7 @@ class Drawn:
     @property
     def label(self) -> str:
         """The quantity as a symbol: with its axes, or with an index where one component of several is drawn."""
-        return symbol(self.name, self.dims) if len(self.indices) > 1 else self.symbol(0)
+        return array_symbol(self.name, self.dims, self.shape) if len(self.indices) > 1 else self.symbol(0)
 
 
 def components(run: "xarray.Dataset", name: str, choice: Choice, most: int = COMPONENTS) -> Drawn:

@@ -1,7 +1,7 @@
 """Draws one quantity against time: lines of few components, a map of many of a vector, a bundle of lines of a matrix or very many."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -10,259 +10,27 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, QuadMesh
 
-from odesim.base.arrays import Array, entry, every_phase
+from odesim.base.arrays import Array, every_phase
 from odesim.plot.choice import Choice
 from odesim.plot.labels import LONG, EndLabels, axis_names, end_labels, place_names, symbol
-from odesim.plot.scales import ALIKE, TimeAxis, add_bar, by_root, cell_edges, color_scale, make_log
+from odesim.plot.quantities import EPS, Quantity
+from odesim.plot.scales import TimeAxis, add_bar, by_root, cell_edges, color_scale, make_log
 from odesim.plot.style import CATEGORIES, DASHES, DIVERGING, SMALL, distinct_colors, few_log_ticks, few_ticks, literal, ordered_colors
-from odesim.stepper.occurrences import Events
 
 if TYPE_CHECKING:
-    from odesim.run.solution import Solution
+    pass
 
-ROUNDING = 1e-12  # of the value: sums of some thousand terms, in an order that changes
-EPS = 1e-16  # of the largest value: one rounding
-LINES, ROWS, MAP = 20, 500, 2000  # largest numbers of components: as lines, as rows of a map, in a map
-MATRIX = 10  # components of a matrix, more of which are seen as a map too
 COLUMNS = 1000  # largest number of saved times in a map or bundle
 # lines of a bundle, more of which are one surface; those that are named, and how far apart these end: the room of their names beside a
 # panel of half of 80 mm
 FAINT, CHOSEN, APART = 300, 6, 0.06
 WIDE = 26  # letters above a colour bar
 NAMED = 8  # largest number of rows of a map that have names
-MAX_MARKS = 12  # largest number of marks of one event
 MARKED = 20  # largest number of saved times marked by dots
-WORK, LEADING, TINY = 1e9, 4, 1e-3  # of singular values: multiplications for all times; how many; of the norm, smaller ones are not seen
-PALE = 0.3  # of blue, a faint line
-# views of an event of which each component has a row of ticks, and of the norm and singular values below the bundle of their matrix
-RASTER, SPECTRUM = "Raster", "Spectrum"
-
-
-def is_still(values: Array) -> bool:
-    """Whether the columns of values (T, n) are finite and change by no more than the rounding of a sum."""
-    return bool(np.isfinite(values).all()) and bool(np.all(np.ptp(values, axis=0) <= ROUNDING * np.abs(values[0])))
-
-
-@dataclass(frozen=True, eq=False)
-class Quantity:
-    """A state or observable to draw: values (T, *shape), the names of the axes of shape, the times at which each component jumps.
-
-    floor: below which size values may be errors, 0 where that is not known. view: its kind, as its System wants it to be seen.
-    names: of the components, default their indices. marks {event: (numbers of occurrences (m,), their components (m,))}.
-    between: times (k,) between the saved ones and the values there (k, *shape); the time of a jump twice, with both sides.
-    ordered: whether its lines are dark to light by index, for components in some order.
-    """
-
-    name: str
-    values: Array
-    dims: tuple[str, ...]
-    jumps: tuple[Array, ...] = ()
-    floor: float = 0.0
-    view: str = ""
-    names: tuple[str, ...] = ()
-    marks: Mapping[str, tuple[Array, Array]] = field(default_factory=dict)
-    between: tuple[Array, Array] | None = None
-    ordered: bool = True
-
-    @property
-    def flat(self) -> Array:
-        """The values (T, n) with components in C order."""
-        return np.asarray(self.values, float).reshape(len(self.values), -1)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.values.shape[1:]
-
-    @property
-    def count(self) -> int:
-        return int(np.prod(self.shape, dtype=int))
-
-    @property
-    def kind(self) -> str:
-        """How it is drawn over time: `lines`, `map` (a vector) or `bundle`; or `raster`, the occurrences of an event alone."""
-        if self.view in (RASTER, "Map"):
-            return self.view.lower()
-        return "lines" if self.count <= LINES else "map" if self.count <= MAP and len(self.shape) == 1 and not self.view else "bundle"
-
-    @property
-    def leading(self) -> int:
-        """How many axes go down in a map of the array: the first one that is longer than 1, and those before it."""
-        return next((k + 1 for k, extent in enumerate(self.shape) if extent > 1), 1)
-
-    @property
-    def rows(self) -> int:
-        """Rows of a map of the array."""
-        return int(np.prod(self.shape[: self.leading], dtype=int))
-
-    @property
-    def strip(self) -> str:
-        """How a strip beside it shows it at a few times: `Matrix`, `Attention`, `Points`; empty without one.
-
-        Without a view a matrix of many values that come to differ has one: points are rows of length 1, attention has rows of sum 1.
-        """
-        values, rows = np.asarray(self.values, float), self.rows
-        if self.view == "Points":
-            return self.view if len(self.shape) == 1 or (len(self.shape) == 2 and self.shape[1] in (2, 3)) else ""
-        if len(self.shape) < 2 or max(rows, self.count // rows) > ROWS or self.view not in ("", "Matrix", "Attention"):
-            return ""
-        whole = self.flat[np.isfinite(self.flat).all(axis=1)]
-        ends = whole[[0, -1]] if len(whole) else ()
-        if self.view or self.count <= MATRIX or all(np.ptp(row) <= ALIKE * np.abs(row).max() for row in ends):
-            return self.view
-        if len(self.shape) == 2 and has_unit_rows(values):
-            return "Points"
-        shares = whole[-1].reshape(rows, -1)
-        shares = shares.min() >= 0 and np.allclose(shares.sum(axis=1), 1, rtol=0, atol=1e-6)
-        return "Attention" if shares else "Matrix"
-
-    @property
-    def label(self) -> str:
-        """The name with its axes, as a symbol."""
-        return symbol(self.name, self.dims)
-
-    def part(self, index: tuple[int, ...] | None) -> "Quantity":
-        """One component as a number, whose label has the index; all of it for None."""
-        if not index:
-            return self
-        chosen: Any = (slice(None), *index)
-        number = int(np.ravel_multi_index(index, self.shape))
-        jumps = self.jumps and (self.jumps[number],)
-        marks = {event: (k[i == number], i[i == number] * 0) for event, (k, i) in self.marks.items()}
-        view = "Log" if self.view == "Log" else ""
-        return Quantity(self.name, self.values[chosen], tuple(map(str, index)), jumps, self.floor, view, marks=marks)
-
-    def curve(self, i: int, t: Array, rows: Any = slice(None)) -> tuple[Array, Any, Array]:
-        """(times, masked values, numbers of the saved points) of the line of component i, with its jumps. t (T,): saved times."""
-        line, t = np.ma.masked_invalid(self.flat[rows, i]), t[rows]
-        if self.between is None:
-            return with_jumps(t, line, self.jumps[i]) if self.jumps else (t, line, np.arange(len(t)))
-        more, values = self.between
-        # of equal times the side before a jump is first, then the saved point, which has the side after it
-        twice = np.append(more[1:] == more[:-1], False)
-        rank = np.concatenate([np.ones(len(t), int), np.where(twice, 0, 2)])
-        times = np.concatenate([t, more])
-        order = np.lexsort((rank, times))
-        order = order[times[order] >= t[0]]
-        every = np.ma.concatenate([line, np.ma.masked_invalid(values.reshape(len(more), -1)[:, i].astype(float))])
-        return times[order], every[order], np.flatnonzero(order < len(t))
-
-    @property
-    def is_constant(self) -> bool:
-        """Whether it has few components and none changes by more than rounding."""
-        return self.count <= LINES and len(self.values) > 1 and is_still(self.flat)
-
-    @property
-    def in_order(self) -> bool:
-        """Whether components rise, or fall, with their index at most times."""
-        steps = np.diff(self.flat, axis=1)
-        return bool(np.mean((steps >= 0).all(axis=1) | (steps <= 0).all(axis=1)) > 0.5)
-
-    @property
-    def neighbours(self) -> int:
-        """Number of neighbouring components of which a map shows the largest."""
-        return -(-self.count // ROWS) if self.kind == "map" else 1
-
-    def component(self, i: int) -> str:
-        """The index of component i as text: `3`, or `1,0` of a matrix."""
-        return self.names[i] if self.names else ",".join(map(str, np.unravel_index(i, self.shape)))
-
-    def part_name(self, i: int) -> str:
-        """Component i of the array as text, such as `v[3]`; a number has its name."""
-        at = self.names[i : i + 1] if self.names else np.unravel_index(i, self.shape)
-        return entry(self.name, at if self.count > 1 or self.shape else ())
-
-    @property
-    def spectrum(self) -> "Quantity | None":
-        """The Frobenius norm and the leading singular values of a matrix; None where they would take long, or where it is no matrix.
-
-        A few components of many say little of a matrix: its size and how many directions it has say more.
-        """
-        if self.strip != "Matrix" or sum(extent > 1 for extent in self.shape) != 2 or self.kind != "bundle":
-            return None
-        rows, columns = self.rows, self.count // self.rows
-        if min(rows, columns) < 2 or len(self.values) * rows * columns * min(rows, columns) > WORK:
-            return None
-        values = self.flat.reshape(-1, rows, columns)
-        whole = np.isfinite(values).all(axis=(1, 2))
-        singular = np.full((len(values), min(rows, columns)), np.nan)
-        singular[whole] = np.linalg.svd(values[whole], compute_uv=False)
-        norm = np.sqrt((singular**2).sum(axis=1))
-        count = int((singular[whole, :LEADING].max(axis=0) > TINY * norm[whole].max()).sum())
-        names = ("norm", *(rf"$\sigma_{{{k + 1}}}$" for k in range(count)))
-        return Quantity("σ", np.column_stack([norm, singular[:, :count]]), (), view=SPECTRUM, names=names)
-
-
-def has_unit_rows(values: Array) -> bool:
-    """Whether values (T, n, d) are vectors of 2 or 3 components and length 1."""
-    return values.shape[-1] in (2, 3) and np.allclose(np.linalg.norm(values, axis=-1), 1.0, rtol=0, atol=1e-3)
-
-
-def components_at(events: Events, components: str, shape: tuple[int, ...]) -> tuple[Array, Array]:
-    """(numbers of occurrences (m,), components of an array (m,) to which they belong). components: of the array, as runs have them."""
-    every = np.arange(len(events))
-    if components == "component" and events.indices is not None:
-        return every, np.ravel_multi_index(tuple(events.indices.T), shape)
-    chosen: Any = np.arange(int(np.prod(shape, dtype=int)))
-    if components not in ("component", "all"):
-        chosen = [np.ravel_multi_index(tuple(map(int, index.split(","))), shape) for index in components.split()]
-    return np.repeat(every, len(chosen)), np.tile(chosen, len(every))
-
-
-def marks_of(name: str, shape: tuple[int, ...], solution: "Solution") -> dict[str, tuple[Array, Array]]:
-    """The marks of the events of a Solution on a state or observable: on what their functions read of it, and on what they set.
-
-    Where these are more than MAX_MARKS, on what they read, if anything. An event of all components of many has none.
-    """
-    marks, few = {}, int(np.prod(shape, dtype=int)) <= LINES
-    for event, occurrences in solution.events.items():
-        places = [solution.attrs.get(key, {}).get(event, {}).get(name, "") for key in ("watched", "jumps")]
-        events = Events.of(occurrences)
-        each = [components_at(events, place, shape) for place in places if place and len(events) and (few or place != "all")]
-        if each:
-            numbers, components = np.unique(np.concatenate(each, axis=1), axis=1)
-            marks[event] = (numbers, components) if len(numbers) <= MAX_MARKS else each[0]
-    return marks
-
-
-def jump_times(name: str, shape: tuple[int, ...], solution: "Solution") -> tuple[Array, ...]:
-    """The times at which each component of a state or observable of a Solution jumps; () where none does."""
-    jumps: Mapping[str, Mapping[str, str]] = solution.attrs.get("jumps", {})
-    count = int(np.prod(shape, dtype=int))
-    jumps_of: list[list[Array]] = [[] for _ in range(count)]
-    for event, names in jumps.items():
-        occurrences = Events.of(solution.events.get(event, ()))
-        if name not in names or not len(occurrences):
-            continue
-        numbers = None if names[name] == "all" else components_at(occurrences, names[name], shape)
-        for i in range(count):
-            jumps_of[i].append(occurrences.t if numbers is None else occurrences.t[numbers[0][numbers[1] == i]])
-    return tuple(np.unique(np.concatenate(parts)) for parts in jumps_of) if any(jumps_of) else ()
-
-
-def is_apart(after: Array, count: int) -> Array:
-    """Whether two of `count` points on either side of a jump have no other jump between them, (n, 2).
-
-    after (n,): increasing numbers of the first point after each jump.
-    """
-    gaps = np.diff(np.concatenate([[0], after, [count]])) > 1
-    return np.column_stack([gaps[:-1], gaps[1:]])
-
-
-def with_jumps(x: Array, values: Any, at: Array) -> tuple[Array, Any, Array]:
-    """(x, values, numbers of the given points) of a line with a vertical part at each of the positions `at`.
-
-    On either side it goes on as straight as the two points there, where no other jump is between them; else it has a gap there.
-    """
-    after = np.searchsorted(x, at, side="left")
-    inside = (after > 0) & (after < len(x))
-    after, at = after[inside], at[inside]
-    line = np.ma.concatenate([values, np.ma.masked_all(2 * len(at))])
-    for side, apart in enumerate(is_apart(after, len(x)).T):
-        near, step = after[apart] - 1 + side, 2 * side - 1
-        reach = (at[apart] - x[near]) / (x[near] - x[near + step])
-        line[len(x) + 2 * np.flatnonzero(apart) + side] = values[near] + reach * (values[near] - values[near + step])
-    order = np.insert(np.arange(len(x)), np.repeat(after, 2), len(x) + np.arange(2 * len(at)))
-    return np.concatenate([x, np.repeat(at, 2)])[order], line[order], np.flatnonzero(order < len(x))
+FAINT_BLUE, THIN = colormaps["Blues"](0.3), 0.5  # of the lines of a bundle without a name; points
+NEAR = 10.0  # times the tolerance: so large errors are seldom
+ENDED = "lines end where their sign changes below the tolerances"
+HALVES = ("even updates", "odd updates")  # curves of a map that jumps between them, solid and dashed
 
 
 def draw_cells(
@@ -313,7 +81,7 @@ def draw_quantity(
     elif quantity.kind == "bundle":
         lines = draw_bundle(axes, quantity, values, time_axis, log=choice.is_log("y", quantity.view == "Log"))
     else:
-        lines = draw_lines(axes, quantity, values, time_axis)
+        lines, notes = draw_lines(axes, quantity, values, time_axis, log=choice.is_log("y", quantity.view == "Log"))
     if len(time_axis.x) > 1:
         axes.set_xlim(time_axis.x[0], time_axis.x[-1])
     by_row = quantity.kind in ("map", "raster")
@@ -333,22 +101,52 @@ def draw_quantity(
     return end_labels(axes, *lines) if lines and (quantity.count > 1) else None, notes
 
 
-def draw_lines(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis) -> tuple[list[str], list[float]]:
-    """Draws a line for each component; returns their names and last values."""
+def draw_lines(
+    axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis, *, log: bool = False
+) -> tuple[tuple[list[str], list[float]], list[str]]:  # fmt: skip
+    """Draws a line for each component, more than there are colours without an order as a bundle.
+
+    log: lines of values of one sign end where they are noise. Returns (names, last values), and notes.
+    """
     n, dots = quantity.count, len(time_axis.x) <= MARKED
-    colors: list[Any] = [CATEGORIES[0]] if n == 1 else line_colors(quantity, range(n))
-    lines = []
-    for i in range(n):
-        t, line, points = quantity.curve(i, time_axis.t, time_axis.rows)
-        x = time_axis.positions(t)
-        lines.append(line)
-        look: Any = {"color": colors[i], "ls": DASHES[0 if quantity.ordered else i // len(CATEGORIES) % len(DASHES)]}
-        look |= {"marker": "o" if dots else "", "markevery": points.tolist(), "clip_on": not dots}
-        axes.plot(x, line, **look, label=quantity.part_name(i))
-    if quantity.between is None or np.ma.concatenate(lines).min() > 0:  # points about events do not count as values
+    curves = [quantity.curve(i, time_axis.t, time_axis.rows) for i in range(n)]
+    if quantity.between is None or np.ma.concatenate([line for _, line, _ in curves]).min() > 0:  # points about events are no values
         set_value_scale(axes, values, floor=quantity.floor)
+    wholes = [line for _, line, _ in curves]
+    if log:
+        curves = [(t, until_noise(line, quantity.floor), points) for t, line, points in curves]
+    bundle = n > len(CATEGORIES) and not quantity.ordered and quantity.strip != "Points"
+    chosen, names = named_lines(axes, quantity, values, log=log) if bundle else (range(n), [quantity.component(i) for i in range(n)])
+    colors: dict[int, Any] = dict(zip(chosen, [CATEGORIES[0]] if n == 1 else line_colors(quantity, chosen), strict=True))
+    for i, (t, line, points) in enumerate(curves):
+        x, name = time_axis.positions(t), quantity.part_name(i)
+        look: Any = {"color": colors[i]} if i in colors else {"color": FAINT_BLUE, "lw": THIN, "zorder": 1.9}
+        look |= {"marker": "o" if dots else "", "markevery": points.tolist(), "clip_on": not dots}
+        label = name if i in colors else f"_{name}"
+        if not quantity.halves:
+            dash = 0 if quantity.ordered else i // len(CATEGORIES) % len(DASHES) if not bundle else 0
+            axes.plot(x, line, **look, ls=DASHES[dash], label=label)
+            continue
+        labels = [f"_{half}" for half in HALVES] if n == 1 else [label, f"_{name}"]
+        for odd, label in enumerate(labels):  # where both are one, dashes on a line are a line
+            half = t % 2 == odd
+            axes.plot(x[half], line[half], **look | {"markevery": None}, ls=DASHES[odd], label=label)
     axes.set_ylabel(quantity.label)
-    return [quantity.component(i) for i in range(n)], last_finite(values)
+    if bundle:
+        axes.set_title(f"{thousands(n)} components", loc="right", fontsize=SMALL)
+    ended = any(line.count() < np.ma.count(whole) for (_, line, _), whole in zip(curves, wholes, strict=True))
+    ends = [last_finite(line[:, None])[0] for _, line, _ in curves]
+    return (names, [ends[i] for i in chosen]), [ENDED] * ended
+
+
+def until_noise(line: Any, floor: float) -> Any:
+    """Masked values (T,) without those from where the first is below floor and not positive, as long as they stay below NEAR of it.
+
+    A gap that decays has any sign there: on a logarithmic axis its line would be in pieces.
+    """
+    small = np.ma.filled(np.abs(line) < NEAR * floor, False)
+    lost = np.maximum.accumulate(np.ma.filled(line <= 0, False) & small)
+    return np.ma.masked_where(lost & small, line)
 
 
 def draw_map(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis, *, log: bool | None) -> tuple[str, ...]:
@@ -369,8 +167,24 @@ def draw_bundle(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis
     """
     columns = every_phase(len(time_axis.x), COLUMNS)
     x, values = time_axis.x[columns], values[columns]
-    n, ends = quantity.count, np.array(last_finite(values))
+    n = quantity.count
     set_value_scale(axes, values, floor=quantity.floor)
+    chosen, names = named_lines(axes, quantity, values, log=log)
+    extremes = [] if not values.count() else [values.max(axis=0).argmax(), values.min(axis=0).argmin()]
+    faint = np.union1d(spread_indices(n, FAINT), [*chosen, *extremes]).astype(int)
+    lines = [np.column_stack([x, np.ma.filled(values[:, i], np.nan)]) for i in faint]
+    axes.add_collection(LineCollection(lines, colors=[FAINT_BLUE], linewidths=THIN))
+    for color, i in zip(line_colors(quantity, chosen), chosen, strict=True):
+        axes.plot(x, values[:, i], color=color, label=quantity.part_name(i))
+    axes.set_ylabel(quantity.label)
+    part = f"{thousands(len(faint))} of " * (len(faint) < n)
+    axes.set_title(part + f"{thousands(n)} components", loc="right", fontsize=SMALL)
+    ends = last_finite(values)
+    return names, [ends[i] for i in chosen]
+
+
+def named_lines(axes: Axes, quantity: Quantity, values: Any, *, log: bool) -> tuple[list[int], list[str]]:
+    """The components of a bundle of values (T, n) that have a colour, and their names: the largest, and those that end far from these."""
     # how far apart is seen on the axis as it is
     places = values
     if log or axes.get_yscale() == "log":
@@ -379,17 +193,7 @@ def draw_bundle(axes: Axes, quantity: Quantity, values: Any, time_axis: TimeAxis
     apart = APART * float(np.ma.filled(places.max() - places.min(), 0.0))
     sizes = np.ma.filled(np.abs(places).max(axis=0), 0.0)
     chosen = far_apart(np.array(last_finite(places)), sizes, apart)
-    extremes = [] if not values.count() else [values.max(axis=0).argmax(), values.min(axis=0).argmin()]
-    faint = np.union1d(spread_indices(n, FAINT), [*chosen, *extremes]).astype(int)
-    lines = [np.column_stack([x, np.ma.filled(values[:, i], np.nan)]) for i in faint]
-    axes.add_collection(LineCollection(lines, colors=[colormaps["Blues"](PALE)], linewidths=0.5))
-    for color, i in zip(line_colors(quantity, chosen), chosen, strict=True):
-        axes.plot(x, values[:, i], color=color, label=quantity.part_name(i))
-    axes.set_ylabel(quantity.label)
-    part = f"{thousands(len(faint))} of " * (len(faint) < n)
-    axes.set_title(part + f"{thousands(n)} components", loc="right", fontsize=SMALL)
-    names = ["all" if len(chosen) == 1 and np.ptp(sizes) <= apart else quantity.component(i) for i in chosen]
-    return names, [float(ends[i]) for i in chosen]
+    return chosen, ["all" if len(chosen) == 1 and np.ptp(sizes) <= apart else quantity.component(i) for i in chosen]
 
 
 def line_colors(quantity: Quantity, chosen: Sequence[int]) -> list[Any]:
@@ -459,6 +263,17 @@ def set_loss_scale(axes: Axes, values: Any) -> None:
     """Makes the value axis logarithmic if all values are positive and span a decade or more."""
     if values.count() and values.min() > 0 and values.max() >= 10 * values.min():
         axes.set_yscale("log")
+
+
+def alternates(values: Array, t: Array) -> bool:
+    """Whether values (T, n) jump between even and odd updates t (T,): the way of all is far longer than those of the two alone.
+
+    The way of noise is as long as these, and of what rises half as long. Few values are seen one by one.
+    """
+    if len(t) <= MARKED:
+        return False
+    every, even, odd = (float(np.nansum(np.abs(np.diff(values[part], axis=0)))) for part in (t >= t[0], t % 2 == 0, t % 2 == 1))
+    return every > 2 * (even + odd)
 
 
 def last_finite(values: Any) -> list[float]:

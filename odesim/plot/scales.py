@@ -26,7 +26,7 @@ SHARE = 0.1  # of the values: so many may be far off and have the colour at the 
 ALIKE = 1e-6  # of the largest value: numbers whose range is smaller have one colour
 ROOT = 0.1  # of the largest value: colours go by the square root where the mean is below
 LETTERS = 20  # of all ticks of a colour bar, more would touch
-FAR = 10.0  # far off, in ranges of the middle half; and how much wider the scale would be with them
+FAR = 10.0  # times as far from the median as all nearer values
 
 
 def is_logarithmic(points: Array) -> bool:
@@ -154,7 +154,7 @@ def left_out(label: str, finite: Array) -> str:
 def set_limits(axes: Axes, low: float, high: float) -> None:
     """Sets the limits of the value axis; lines end at them."""
     for line in axes.get_lines():
-        line.set_clip_on(True)
+        line.set_clip_on(line.get_transform() is axes.transData or line.get_clip_on())  # leaders of labels are beside the panel
     axes.set_ylim(low, high)
     few_log_ticks(axes)
 
@@ -253,13 +253,15 @@ def root_ticks(high: float) -> list[float]:
 def limits(finite: Array, far: float = FAR) -> tuple[float, float]:
     """The smallest and the largest of values (n,), without few that are far off and would make all others one colour.
 
-    far: how far, in ranges of the middle half.
+    far: how many times farther from the median than all that are nearer, of which some differ from it: where most values have settled at
+    one number, the others are what there is to see.
     """
-    low, high = np.quantile(finite, (0.25, 0.75))
-    reach = far * (high - low)
-    inside = finite[(finite >= low - reach) & (finite <= high + reach)]
-    few = len(finite) - len(inside) <= max(SHARE * len(finite), 1)
-    shown = inside if few and np.ptp(finite) > far * np.ptp(inside) > 0 else finite
+    middle = float(np.median(finite))
+    distances = np.abs(finite - middle)
+    order, few = np.sort(distances), max(int(SHARE * len(finite)), 1)
+    below, above = order[-1 - few : -1], order[-few:]
+    gaps = np.flatnonzero((below > ALIKE * abs(middle)) & (above > far * below))
+    shown = finite[distances <= (below[gaps[0]] if len(gaps) else order[-1])]
     return float(shown.min()), float(shown.max())
 
 

@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 
 from odesim.base.arrays import Array, on_host
 from odesim.base.errors import ParamError
-from odesim.plot.between import SIDE, is_near, with_between, with_times
+from odesim.plot.between import SIDE, is_between, is_near, with_between, with_times
 from odesim.plot.choice import Choice, several_panels
 from odesim.plot.labels import LONG, EndLabels, not_shown, symbol
 from odesim.plot.layout import (
@@ -34,11 +34,12 @@ from odesim.plot.layout import (
     finish,
     row_heights,
 )
-from odesim.plot.panels import EPS, MARKED, MAX_MARKS, RASTER, SPECTRUM, Quantity, draw_quantity, jump_times, marks_of, with_order
 from odesim.plot.panels import FAINT as LINES_OF_BUNDLE
+from odesim.plot.panels import HALVES, MARKED, alternates, draw_quantity, with_order
+from odesim.plot.quantities import EPS, MAX_MARKS, RASTER, SPECTRUM, Quantity, jump_times, marks_of
 from odesim.plot.scales import TimeAxis, is_geometric, make_time_axis, shade_below, time_text
 from odesim.plot.strips import draw_strip
-from odesim.plot.style import CATEGORIES, INK, MARKERS, ON_CURVE, PAGE, WIDTH, literal, project_style
+from odesim.plot.style import CATEGORIES, DASHES, INK, MARKERS, ON_CURVE, PAGE, WIDTH, literal, project_style
 from odesim.plot.style import FAINT as GREY
 from odesim.run.solution import floor_of
 from odesim.stepper.methods import MAP
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 COLUMNS = 3
 CURVES = 20.0  # mm: of lines or singular values in a strip, on a page that is printed narrower
 PANELS = 6  # largest number, and a strip is one; others are named under the title
+ACROSS = 6  # largest number of times of one event that are lines across the panels: more are a fence before the curves
 TANGLED = 48  # largest number of marks of one event in whose panel lines are told apart
 ROW_OF_TICKS, HIGH = 0.05, 40.0  # height of a row of ticks, in heights of the panel; points: of a panel in a stack
 BINS = 80  # ticks in a row that do not touch
@@ -111,13 +113,15 @@ def figure_of_solution(solution: "Solution", choice: Choice | None = None, ax: A
     notes += [f"{symbol(q.name, most=LONG)}: the largest of each {q.neighbours} neighbours" for q in thinned]
     notes += not_shown([q.name for q in hidden])
     refuse_scales(choice, drawn)
-    strides = {*np.diff(solution.t)[:-1].tolist()} - {1.0} if solution.method == MAP.name else set()
+    is_map = solution.method == MAP.name
+    strides = {*np.diff(solution.t)[:-1].tolist()} - {1.0} if is_map else set()
     notes += [f"drawn: one in {stride:.0f} updates" for stride in strides if len(strides) == 1]
     notes += [*time_axis.notes, *gaps]
     notes += ["only start and end are saved: save = 200 saves more"] * (len(solution.t) == 2 and solution.status == "ok")
     if ax is not None and len(drawn) != 1:
         raise several_panels([q.name for q in drawn])
-    drawn = [one for q in with_order(drawn) for one in (q, q.spectrum if ax is None else None) if one]
+    drawn = [replace(q, halves=is_map and q.kind == "lines" and alternates(q.flat, solution.t)) for q in with_order(drawn)]
+    drawn = [one for q in drawn for one in (q, q.spectrum if ax is None else None) if one]
     with project_style():
         axes, beside = grid(drawn, stacked=all(q.name not in solution.observables for q in drawn)) if ax is None else ([ax], [])
         labels: list[EndLabels | None] = []
@@ -133,6 +137,8 @@ def figure_of_solution(solution: "Solution", choice: Choice | None = None, ax: A
         events = {name: Events.of(occurrences) for name, occurrences in solution.events.items() if len(occurrences) and ax is None}
         panels = list(zip(axes, drawn, strict=True))
         handles, more = draw_events(panels, events, time_axis)
+        halves = [Line2D([], [], color=INK, ls=DASHES[odd], label=half) for odd, half in enumerate(HALVES)]
+        handles = [*(halves if any(q.halves for q in drawn) else []), *handles]
         notes += more
         draw_levels(panels, solution.attrs.get("levels", {}))
         end = [literal(f"stopped at t = {float(solution.t[-1]):.6g}: {solution.status}")] * (solution.status not in ("ok", "event"))
@@ -300,7 +306,7 @@ def draw_events(
 
     An event has one kind of mark in the whole picture. Marks stand on the curves of the components that it reads, or sets; of one without
     an index also on the curve of every number. Where a panel of its curves has none for it, or more than MAX_MARKS, or no panel has such a
-    curve, up to MAX_MARKS times are lines across the panels, behind the curves, and more are ticks in its raster, or at the foot; an event
+    curve, up to ACROSS times are lines across the panels, behind the curves, and more are ticks in its raster, or at the foot; an event
     with an index that has curves keeps to their panels. Events beyond LEGEND have one look and one entry.
     """
     handles, notes = [], list[str]()
@@ -331,7 +337,7 @@ def draw_events(
             elif on_curves and components is not None:
                 draw_marks(ax, quantity, marked, components, time_axis, style)
             else:
-                few = named and len(occurrences) <= MAX_MARKS
+                few = named and len(occurrences) <= ACROSS
                 notes += draw_ticks(ax, occurrences[np.unique(chosen)], time_axis, style, rows[ax], across=few)
         if not on_curves:
             style |= {"marker": "|", "mfc": color, "ms": 2 * SIZE}
@@ -343,7 +349,7 @@ def draw_events(
 def stands_on_curves(quantity: Quantity, name: str, events: Events, time_axis: TimeAxis) -> bool:
     """Whether the marks of an event in the panel of a quantity are few and have known heights on its curves."""
     chosen, _, few = marked_in(quantity, name, events)
-    return few and (quantity.between is not None or is_near(events.t[chosen], time_axis))
+    return few and (is_near(events.t[chosen], time_axis) or is_between(events.t[chosen], quantity, time_axis))
 
 
 def marked_in(quantity: Quantity, name: str, events: Events) -> tuple[Array, Array | None, bool]:

@@ -13,18 +13,19 @@ from odesim.base.arrays import Array
 from odesim.base.errors import ParamError, counted
 from odesim.plot.choice import TIME, Choice
 from odesim.plot.ensemble import PANELS
-from odesim.plot.ensemble_panels import add_legend, colors_of, set_panel_note
+from odesim.plot.ensemble_panels import colors_of, overlaps, set_panel_note
 from odesim.plot.labels import EndLabels, end_labels, not_shown
 from odesim.plot.layout import description, finish, panels_and_tables
 from odesim.plot.members import MEMBER, Drawn, components
 from odesim.plot.panels import last_finite, thousands
 from odesim.plot.scales import TimeAxis, make_log, make_time_axis, spans
-from odesim.plot.style import INK, few_log_ticks, few_ticks, literal, project_style
+from odesim.plot.style import DASHES, INK, few_log_ticks, few_ticks, literal, project_style
 
 if TYPE_CHECKING:
     import xarray
 
 COUNT, HISTOGRAM, ALPHAS = "_count", "histogram", (0.08, 0.15, 0.25)
+IN_ROW, FOR_ROW = 3, 0.22  # of a legend: entries in a row, and the height of a row in that of the data
 ONCE = {"_time_mean": "mean over time", "_time_min": "least over time", "_time_max": "largest over time"}
 
 
@@ -131,6 +132,17 @@ def draw_histogram(axes: Axes, data: "xarray.Dataset", drawn: Drawn, row: int | 
         add_legend(axes, len(drawn.indices))
 
 
+def add_legend(axes: Axes, count: int) -> None:
+    """Adds a legend of components in a space of its own, above all that is drawn."""
+    rows = -(-count // IN_ROW)
+    low, high = axes.get_ylim()
+    room = FOR_ROW * rows
+    axes.set_ylim(low, high * (high / low) ** room if axes.get_yscale() == "log" else low + (high - low) * (1 + room))
+    handles, _ = axes.get_legend_handles_labels()
+    in_rows = [handles[k] for column in range(IN_ROW) for k in range(column, count, IN_ROW)]  # matplotlib fills columns
+    axes.legend(handles=in_rows, frameon=False, loc="upper center", ncols=IN_ROW, columnspacing=1.2, handlelength=1.2, borderpad=0.1)
+
+
 def draw_fan(axes: Axes, data: "xarray.Dataset", drawn: Drawn, time_axis: TimeAxis, choice: Choice) -> tuple[EndLabels | None, list[str]]:
     """Draws the statistics of one quantity; returns the labels of its components, and notes."""
     of = partial(values_of, data, drawn, time=time_axis.rows)
@@ -146,14 +158,18 @@ def draw_fan(axes: Axes, data: "xarray.Dataset", drawn: Drawn, time_axis: TimeAx
         bands += [] if mean is None else [(mean - deviation, mean + deviation)]
     elif mean is None:
         middle = least if largest is None else largest
+    edges = bool(bands) and overlaps(*bands[-1])  # colours that lie on each other are none
     for k, color in enumerate(colors_of(drawn)):
-        for (low, high), alpha in zip(bands, ALPHAS[-len(bands) :] if bands else (), strict=True):
-            axes.fill_between(x, low[:, k], high[:, k], color=color, alpha=alpha, lw=0, label=f"_{drawn.symbol(k)}")
+        for number, ((low, high), alpha) in enumerate(zip(bands, ALPHAS[-len(bands) :] if bands else (), strict=True)):
+            for edge in (low, high) if edges else ():
+                axes.plot(x, edge[:, k], color=color, lw=0.5, ls=DASHES[2 if number < len(bands) - 1 else 1], label=f"_{drawn.symbol(k)}")
+            if not edges:
+                axes.fill_between(x, low[:, k], high[:, k], color=color, alpha=alpha, lw=0, label=f"_{drawn.symbol(k)}")
         axes.plot(x, middle[:, k], color=color, label=drawn.symbol(k))
         if middle is largest and least is not None:
             axes.plot(x, least[:, k], color=color, label=f"_{drawn.symbol(k)}")
         if quantiles is not None and mean is not None:
-            axes.plot(x, mean[:, k], color=INK, ls="--", lw=0.8, label=f"_{drawn.symbol(k)}")
+            axes.plot(x, mean[:, k], color=INK if len(drawn.indices) == 1 else color, ls="--", lw=0.8, label=f"_{drawn.symbol(k)}")
     axes.set_xscale("log" if time_axis.log else "linear")
     whole = np.stack([middle, *(edge for band in bands for edge in band)])
     notes = make_log(axes, drawn.label) if choice.is_log("y", spans(whole)) else []

@@ -10,7 +10,8 @@ from matplotlib.ticker import FixedLocator, MaxNLocator
 
 from odesim.base.arrays import Array
 from odesim.plot.labels import axis_names, symbol
-from odesim.plot.panels import WIDE, Quantity, draw_cells, has_unit_rows
+from odesim.plot.panels import WIDE, draw_cells
+from odesim.plot.quantities import Quantity, has_unit_rows
 from odesim.plot.scales import TimeAxis, time_text
 from odesim.plot.style import FAINT, SEQUENTIAL, SMALL, distinct_colors
 

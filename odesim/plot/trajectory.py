@@ -1,5 +1,6 @@
 """The picture of a training: the loss over seeds, the recorded observables, and matrices such as attention as they are at the end."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,8 @@ from odesim.base.errors import ParamError, StoreError, counted
 from odesim.plot.choice import Choice, several_panels
 from odesim.plot.labels import LONG, EndLabels, not_shown, place_names, symbol
 from odesim.plot.layout import finish, label_time, panels_and_tables, space_ticks
-from odesim.plot.panels import MATRIX, Quantity, draw_cells, draw_quantity, is_still, set_loss_scale, set_value_scale
+from odesim.plot.panels import draw_cells, draw_quantity, set_loss_scale, set_value_scale
+from odesim.plot.quantities import MATRIX, Quantity, is_still
 from odesim.plot.scales import TimeAxis, make_log, make_time_axis
 from odesim.plot.style import CATEGORIES, SMALL, few_log_ticks, few_ticks, literal, project_style
 
@@ -31,6 +33,7 @@ LEVELS, HALVES = (0.0, 0.25, 0.75, 1.0), 8  # quantiles over seeds: two bands, t
 SHADES = (0.2, 0.45)  # opacity of the range and of the middle half
 PLAIN, MOST = (20, 60), (12, 18)  # largest numbers of rows and columns: without names all are shown in their order; else the top ones
 LINE, BARE, LEAST, HEAD = 2.3, 1.4, 12.0, 9.0  # mm: a row with a name, or without, at least all rows, a colour bar with its label
+SOURCE = re.compile(r" \([^()]*[a-z]+[0-9]{4}[^()]*\)")  # with the key of a paper
 LETTERS, LETTER = 14, 1.3  # of a name, longer ones are cut; mm of a letter
 
 
@@ -154,7 +157,8 @@ def figure_of_trajectory(
         constants = [f"{symbol(name, means[name].dims, most=LONG)} = {means[name].flat[0, 0]:.4g}" for name in still]
         notes = [*notes_of(run, arrays, left_out), *[f"constant: {', '.join(constants)}"] * bool(still), *dict.fromkeys(hidden)]
         clock, handles = time_axis if shown and ax is not None else None, legend_of(run.sizes[SEED])
-        return finish(axes, ends, (title_of(run), notes, handles), ax=ax, time_axis=clock, beside=below)
+        about = task_line(run) if ax is None else ""
+        return finish(axes, ends, (title_of(run), notes, handles), ax=ax, time_axis=clock, beside=below, about=about)
 
 
 def without_single_axes(values: "xarray.DataArray") -> "xarray.DataArray":
@@ -214,6 +218,12 @@ def title_of(run: "xarray.Dataset") -> str:
     count = run.sizes[SEED]
     seeds = counted(count, "seed") if count > 1 else f"seed {run[SEED].values[0]}"
     return literal(f"{run.attrs['task']} ({run.attrs['model']}), {seeds}")
+
+
+def task_line(run: "xarray.Dataset") -> str:
+    """What the task is, in words for below the title, without its source; empty where the run does not say."""
+    doc = SOURCE.sub("", str(run.attrs.get("doc", "")))
+    return literal(doc[:1].upper() + doc[1:])
 
 
 def notes_of(run: "xarray.Dataset", arrays: bool, left_out: Sequence[str]) -> list[str]:

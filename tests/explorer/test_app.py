@@ -26,7 +26,7 @@ from odesim.explorer.app import Explorer
 from odesim.explorer.panels import TimePanel, line_data
 from odesim.explorer.server import HOST, Newest, make_server
 from odesim.explorer.views import claims_about, claims_text, numbers_named
-from odesim.plot.panels import MAX_MARKS, Quantity
+from odesim.plot.quantities import MAX_MARKS, Quantity
 from odesim.plot.solution import quantities
 from tests.explorer.test_views import TOGGLE
 from tests.support.pictures import T, solution

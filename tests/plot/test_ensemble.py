@@ -159,15 +159,19 @@ def test_components_at_one_time_are_rows(members, log):
 
 @pytest.mark.parametrize("log", ["none", "y"])
 @pytest.mark.parametrize("components", [2, 5])
-def test_a_legend_of_components_hides_nothing(log, components):
-    """It lies above the highest curve and band, and within the panel."""
+def test_components_are_named_at_the_ends_of_their_medians(log, components):
+    """Beside the panel, where they hide nothing; their leaders begin at the heights at which the medians end."""
     figure = figure_of_ensemble(walkers(T[1:], components=components), Choice(("x",), log=log))
     figure.draw_without_rendering()
     axes = figure.axes[0]
-    corners = [line.get_xydata() for line in axes.lines] + [path.vertices for c in axes.collections for path in c.get_paths()]
-    top = max(np.nanmax(axes.transData.transform(np.asarray(each))[:, 1]) for each in corners)
-    legend: Any = axes.get_legend()
-    assert legend.get_window_extent().y0 >= top and legend.get_window_extent().y1 <= axes.get_window_extent().y1 + 1
+    assert axes.get_legend() is None and clashes(figure, drawn_texts(figure)) == []
+    assert all(text.get_window_extent().x0 > axes.get_window_extent().x1 for text in axes.texts)
+    last = [np.asarray(line.get_ydata())[-1] for line in axes.lines if not str(line.get_label()).startswith("_")]
+    leaders = [line for line in axes.lines if line.get_transform() == axes.transAxes]
+    to_axes = axes.transData + axes.transAxes.inverted()
+    ends = [to_axes.transform((T[-1], end))[1] for end in last]
+    np.testing.assert_allclose([np.asarray(line.get_ydata())[0] for line in leaders], ends, rtol=1e-9)  # rounding
+    assert sum(len(text.get_text().split(", ")) for text in axes.texts) == len(leaders) == components
 
 
 def test_twenty_components_at_one_time_have_rows():

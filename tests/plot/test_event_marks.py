@@ -11,7 +11,7 @@ from sympy import Mod, Sum, cos, symbols
 
 from odesim.api.integrate import integrate
 from odesim.plot.choice import Choice
-from odesim.plot.solution import ROW_OF_TICKS, figure_of_solution
+from odesim.plot.solution import ACROSS, ROW_OF_TICKS, figure_of_solution
 from odesim.symbolic import Event, IndexedBase, Param, Source, System, index, over, sizes
 from odesim.symbolic import time as t
 from odesim.transforms.events import jumping_names, levels, watched_names
@@ -218,6 +218,16 @@ def test_marks_do_not_hide_each_other(gap: float) -> None:
     (_, high), (_, low) = marks(axes, "axis")
     first, second = axes.collections
     assert (high - low >= ROW_OF_TICKS / 2 and second.get_zorder() > first.get_zorder()) if gap < 1 else high == low
+
+
+@pytest.mark.parametrize("n", [ACROSS, ACROSS + 1])
+def test_lines_across_are_no_fence(n: int) -> None:
+    """Resets that have too many marks for the curves are lines as high as the panels; of more than a few, ticks at the foot."""
+    events = {"e": [{"t": t, "index": None} for t in np.linspace(1, 19, n)]}
+    case = solution({"v": grow(8)}, observables={"loss": grow()}, dims={"v": ("m",)}, events=events, attrs={"jumps": {"e": {"v": "all"}}})
+    for axes in figure_of_solution(case).axes:
+        heights = {high for _, high in marks(axes, "axis")}
+        assert len(marks(axes, "axis")) == n and (heights == {1.0} if n == ACROSS else max(heights) <= ROW_OF_TICKS)
 
 
 @pytest.mark.parametrize("n", [1, 3])

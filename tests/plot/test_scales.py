@@ -16,7 +16,8 @@ from odesim.base.errors import ParamError
 from odesim.plot.choice import Choice
 from odesim.plot.labels import without_power
 from odesim.plot.members import as_solution
-from odesim.plot.panels import MAP, set_value_scale
+from odesim.plot.panels import set_value_scale
+from odesim.plot.quantities import MAP
 from odesim.plot.scales import ALL_BELOW, NOTE, PALE, cell_edges, make_time_axis
 from odesim.plot.solution import figure_of_solution
 from odesim.store.read import read_solution

@@ -1,7 +1,6 @@
 """The picture of a Solution, whatever the shapes: every axis named, no word on another, nothing smaller than 6 points at 80 mm."""
 
 import ast
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +15,11 @@ import odesim
 from odesim.plot.choice import Choice
 from odesim.plot.labels import not_shown, spread_positions, symbol
 from odesim.plot.layout import cells_in_rows
-from odesim.plot.panels import CHOSEN, FAINT, MAP, ROWS
+from odesim.plot.panels import CHOSEN, FAINT
+from odesim.plot.quantities import MAP, ROWS
 from odesim.plot.solution import PANELS, figure_of_solution
 from odesim.plot.strips import BESIDE, telling_rows
 from odesim.plot.style import PAGE, SMALL, WIDTH
-from tests.support.maps import SCHEDULE, x
 from tests.support.matrix import slow_but
 from tests.support.pictures import CASES, T, grow, solution
 from tests.support.texts import clashes, drawn_texts, has_filled_rows, notes
@@ -86,15 +85,6 @@ def test_kinds() -> None:
     assert len(figure_of_solution(CASES["bundle"]).axes[1].collections) == 1
     assert notes(figure_of_solution(CASES["more than fit"])) == not_shown([f"x{n}" for n in range(5, 14)])
     assert notes(figure_of_solution(CASES["not finite"])) == ["stopped at t = 20: blow_up"]
-
-
-def test_a_long_map_shows_both_values_of_what_alternates() -> None:
-    """By default the line goes from one side of 0 to the other at each step, and the picture says which updates it has."""
-    flip = replace(SCHEDULE, equations={x: -x}, params=())
-    figure = figure_of_solution(odesim.integrate(flip, steps=5000))
-    line = np.asarray(figure.axes[0].lines[0].get_ydata(), float)
-    assert np.all(line[1:-1] * line[:-2] < 0)
-    assert "drawn: one in 13 updates" in notes(figure)
 
 
 def test_rows_of_panels() -> None:
@@ -196,21 +186,6 @@ def test_only_angles_and_unit_vectors_have_a_circle(dims: tuple[str, ...], circl
     """One around the points of each time; points of the plane have none."""
     case = solution({"x": grow(*(6, 2)[: len(dims)])}, dims={"x": dims}, attrs={"views": {"x": "Points"}})
     assert sum(np.size(line.get_xdata()) == 200 for line in figure_of_solution(case).axes[1].lines) == circles
-
-
-@pytest.mark.parametrize(("order", "hues"), [(np.arange(9), 0), (np.array([3, 0, 7, 1, 8, 2, 6, 4, 5]), 7)])
-def test_lines_without_an_order_differ_in_hue(order: Any, hues: int) -> None:
-    """Shades from dark to light say that components rise with their index; else seven colours and dashes, so that no two lines are alike.
-
-    All quantities of an axis have one rule: what another one shows in order stays so. Few lines keep their shades.
-    """
-    rise, cross = grow(9)[:, order], grow(9)[:, ::-1][:, order] * np.cos(7 * T)[:, None] * np.arange(1, 10)[::-1] % 0.7
-    figure = figure_of_solution(solution({"v": rise, "w": cross, "u": rise[:, 2:6]}, dims={"v": ("i",), "w": ("i",), "u": ("j",)}))
-    for axes, count in zip(figure.axes, (9, 9, 4), strict=True):
-        lines = [line for line in axes.lines if line.get_transform() == axes.transData]
-        looks = {(str(line.get_color()), line.is_dashed()) for line in lines}
-        colors = {str(line.get_color()) for line in lines}
-        assert len(looks) == len(lines) == count and len(colors) == (hues if count == 9 and hues else count)
 
 
 def test_updates_have_whole_numbers() -> None:

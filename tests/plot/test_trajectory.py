@@ -43,10 +43,21 @@ RUNS = {
 }
 
 
+DOC = "classes told by their tokens (tian2023scan, Syn-Small), or by a table"
+"""A task in a line, as `odesim list --tasks` has it."""
+
+
 @cache
 def training_of(name: str) -> xr.Dataset:
     """The training of this name."""
     return RUNS[name]()
+
+
+def test_a_training_says_what_its_task_is():
+    """Below the title, without the source; a run of an earlier version, which does not say, has no such line."""
+    plain = training_of("loss alone")
+    assert "Classes told by their tokens, or by a table" in notes(figure_of_trajectory(plain.assign_attrs(doc=DOC)))
+    assert notes(figure_of_trajectory(plain)) == []
 
 
 @pytest.mark.first(2)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from odesim.plot.panels import MAP
+from odesim.plot.quantities import MAP
 from odesim.run.solution import no_more_times
 
 T = np.linspace(0.0, 20.0, 40)

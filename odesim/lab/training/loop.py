@@ -142,6 +142,7 @@ class Trajectory:
         ends = {name: value for name, value in self.final.items() if name not in variables}
         variables |= {name: (axis_names(self.dims, name, value.ndim - 1, timed=False), value) for name, value in ends.items()}
         attributes = {"task": self.task, "model": self.model, "status": self.status, "message": self.message, "steps": self.steps}
+        attributes["doc"] = self.attrs.get("doc", "")
         settings = {name: value for name, value in self.config.items() if isinstance(value, str | int | float)}
         coords = {SEED: np.array(self.seeds), TIME: self.t}
         return with_accessor(xarray.Dataset(variables, coords=coords, attrs={**settings, **attributes}))
@@ -320,6 +321,7 @@ def train(
             "dtype": options.dtype,
             "backend": options.backend,
             "labels": {axis: list(names) for axis, names in experiment.labels.items()},
+            "doc": experiment.doc,
         },
     )
 

@@ -119,6 +119,7 @@ class Experiment:
     start(dtype): the initial parameters {name: (R, ...)} in numpy; without it the model draws them.
     pair_for(System): how one describes this training, of a task that is in no file of this package.
     task, seeds, config (all settings as plain data): those of a ReferenceTask are set by it, but for a config that it makes itself.
+    doc: the task in a line.
     """
 
     model: Model
@@ -134,6 +135,7 @@ class Experiment:
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     start: Callable[[str], Params] | None = None
     pair_for: "Callable[[Any], Pair] | None" = None
+    doc: str = ""
 
 
 # How a System describes a task: the conversion of what a training records to quantities of the System. `odesim.compare` reads it.
