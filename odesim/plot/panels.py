@@ -29,7 +29,7 @@ NAMED = 8  # largest number of rows of a map that have names
 MARKED = 20  # largest number of saved times marked by dots
 FAINT_BLUE, THIN = colormaps["Blues"](0.3), 0.5  # of the lines of a bundle without a name; points
 NEAR = 10.0  # times the tolerance: so large errors are seldom
-ENDED = "lines end where their sign changes below the tolerances"
+ENDED = "lines end where their sign flips"
 HALVES = ("even updates", "odd updates")  # curves of a map that jumps between them, solid and dashed
 
 

@@ -34,8 +34,8 @@ from odesim.plot.layout import (
     finish,
     row_heights,
 )
+from odesim.plot.panels import ENDED, HALVES, MARKED, alternates, draw_quantity, with_order
 from odesim.plot.panels import FAINT as LINES_OF_BUNDLE
-from odesim.plot.panels import HALVES, MARKED, alternates, draw_quantity, with_order
 from odesim.plot.quantities import EPS, MAX_MARKS, RASTER, SPECTRUM, Quantity, jump_times, marks_of
 from odesim.plot.scales import TimeAxis, is_geometric, make_time_axis, shade_below, time_text
 from odesim.plot.strips import draw_strip
@@ -141,6 +141,7 @@ def figure_of_solution(solution: "Solution", choice: Choice | None = None, ax: A
         handles = [*(halves if any(q.halves for q in drawn) else []), *handles]
         notes += more
         draw_levels(panels, solution.attrs.get("levels", {}))
+        notes.sort(key=lambda note: note == ENDED)  # after the grey that it refers to
         end = [literal(f"stopped at t = {float(solution.t[-1]):.6g}: {solution.status}")] * (solution.status not in ("ok", "event"))
         about = description({"model": solution.model, **solution.attrs}) if ax is None else ""
         title = (literal(str(solution.model)), [*end, *dict.fromkeys(notes)], handles)

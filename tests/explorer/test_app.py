@@ -120,7 +120,8 @@ def test_sizes_change_what_follows_from_them():
     for size in (11, 2):  # pictures have a map of 11
         explorer.fields["sizes", "M"].text.value = str(size)
         run = odesim.integrate("joma.nonlinear", sizes={"M": size}, save=POINTS)
-        assert np.array_equal([y for _, y in lines(explorer)["v"]], run.y["v"].T)
+        saved = [y[np.isin(t, run.t)] for t, y in lines(explorer)["v"]]  # where saved times make corners there are more between them
+        assert np.array_equal(saved, run.y["v"].T)
         panel = next(panel for key, panel in explorer.panels.items() if key[0] == "v")
         assert panel.legend.visible == (size == 2)
         heights = [run.at(event["t"])["v"][event["index"]] for occurrences in run.events.values() for event in occurrences]
