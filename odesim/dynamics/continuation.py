@@ -108,14 +108,22 @@ class Curve:
 
     def jacobian(self, z: Array) -> Array:
         """Its derivatives (n, n + 1)."""
-        beside = np.hstack([self.normals, np.zeros((len(self.normals), 1))])
-        return np.vstack([self.inside.T @ self.field.jacobian(z)[:-1], beside])
+        return self.in_leaf(self.field.jacobian(z))
 
-    def holds(self, z: Array) -> bool:
-        """Whether what no state about the start changes stays at z (n + 1,) too, where a condition may be another."""
-        W, J, f = self.weights, self.field.jacobian(z)[:-1], self.field(z)[:-1]
-        rounding = EXACT * float(np.linalg.norm(J)) * max(1.0, float(np.max(np.abs(z))))
-        return not len(W) or (len(null_rows(W, J)) == len(W) and float(np.max(np.abs(W @ f))) <= rounding)
+    def in_leaf(self, J: Array) -> Array:
+        """The derivatives of f (n, n + 1), from those of the field (n + 1, n + 1)."""
+        return np.vstack([self.inside.T @ J[:-1], np.hstack([self.normals, np.zeros((len(self.normals), 1))])])
+
+    def holds(self, z: Array, J: Array) -> bool:
+        """Whether what no state about the start changes stays at z (n + 1,) too, where a condition may be another.
+
+        J (n + 1, n + 1): the derivatives of the field at z.
+        """
+        W = self.weights
+        if not len(W):
+            return True
+        rounding = EXACT * float(np.linalg.norm(J[:-1])) * max(1.0, float(np.max(np.abs(z))))
+        return len(null_rows(W, J[:-1])) == len(W) and float(np.max(np.abs(W @ self.field(z)[:-1]))) <= rounding
 
     def point(self, guess: Array, normal: Array, along: Array | None = None) -> Point | None:
         """The point near guess (n + 1,) in the plane through it that is normal to `normal`; None where Newton's method finds none.
@@ -132,9 +140,10 @@ class Curve:
             z = z + d
             size = max(1.0, float(np.max(np.abs(z))))
             if np.max(np.abs(d)) <= EXACT * size:
-                if not self.holds(z):
+                whole = self.field.jacobian(z)
+                if not self.holds(z, whole):
                     return None
-                J = self.jacobian(z)
+                J = self.in_leaf(whole)
                 _, s, V = np.linalg.svd(J)
                 # the part of the way in the kernel: at a branch point that has more dimensions than one
                 kernel = V[np.append(s, 0.0) <= 1e-9 * max(float(s[0]), 1e-9)]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import permutations
 from math import prod
 from typing import Any
@@ -137,11 +138,11 @@ class Statement:
     more: tuple[Symbol, ...] = ()
     along: Symbol | None = None
 
-    @property
+    @cached_property  # a Jacobian with numbers asks for both in each of its products
     def name(self) -> str:
         return base_name(self.target)
 
-    @property
+    @cached_property
     def loops(self) -> tuple[Symbol, ...]:
         """All indices of the statement's loops, the summed one last."""
         if self.op == "scatter":
