@@ -23,7 +23,7 @@ RATES = Interval.open(0, oo)
 DECAY = System("test.adjoint", SOURCE, {}, {x: -k * x}, (Param(k, 1.0, RATES, "rate"),), {x: 1.5}, span=(0.0, 4.0))
 RUNS: dict[str, tuple[list[str], dict[str, Any], list[tuple[str, tuple[int, ...]]]]] = {
     "joma.nonlinear": (["mu", "v"], {"params": {"mu": [1.2, 0.7, 0.9]}, "span": (0, 3)}, [("v", (0,)), ("gap", (1,)), ("entropy", ())]),
-    "particles.sphere": (["beta", "Q", "x"], {"sizes": {"n": 5}}, [("x", (0, 1)), ("merged", ())]),
+    "particles.sphere": (["beta", "x"], {"sizes": {"n": 4}}, [("x", (0, 1)), ("merged", ())]),
 }
 
 
