@@ -59,6 +59,8 @@ STAGES = "rkc"
 """The candidate where many cheap stages cost less than the elimination of a Jacobian."""
 STEPS = {STIFF: (10.0, 1 / 5), STAGES: (8.0, 1 / 2)}
 """(c, p): a run takes some c rtol^-p steps. On eight systems in the plane rkc took 1.7 to 14 rtol^-1/2."""
+SURE = 4 / 7
+"""Of the length of rkc's steps by this guess: so far they are expected to grow. So long they are on the worst of those eight systems."""
 LEAST = 5
 """Steps that the stiff method must be able to take in a trial.
 
@@ -231,13 +233,22 @@ class Rival:
         assert costs is not None
         if not rival.goes_on:
             return bool(rival.t > run.t)
-        return self._rest_of_rival() * self._share() <= self._rest(run)
+        rest = self._rest_of_rival()
+        return rest * self._share((self.until - rival.t) / max(rest, 1.0)) <= self._rest(run)
 
     def _rest_of_rival(self) -> float:
-        """The number of steps that a rival which goes on needs for the rest, if these are as the last or the next one is."""
+        """The number of steps that the rival needs for the rest, if they are as its last or its next one, or grow as in its last turn."""
         rival = self._run
-        step = max(rival.coming, rival.step)  # the next one may be a short one
-        return float((self.until - rival.t) / step if step > 0 else np.inf)
+        step, left = max(rival.coming, rival.step), self.until - rival.t  # the next one may be a short one
+        if not step > 0:
+            return np.inf
+        # those of rodas5p grow a hundredfold at first, and then as what oscillates lets them
+        if self._name != STAGES or rival.growth <= 0:
+            return float(left / step)
+        # in proportion to the time, as fine modes decay: rkc's first 147 for the Brusselator on 24 x 24 cells are a twentieth of later
+        # ones. Without this it had no second turn, and auto, which found it cheaper at t = 1.1 only, took 1.6 times as long as rkc
+        grown = rival.growth * left / step
+        return float(left * max(math.log1p(grown) / (grown * step), 1 / max(step, SURE * self._length)))
 
     def _is_clear(self, run: ExplicitRun) -> bool:
         """Whether the rival is ahead, and has gone far enough for this to last: an eighth of what it expects to need."""
@@ -268,9 +279,9 @@ class Rival:
             return
         staged, stiff = (c * rtol**-p for c, p in (STEPS[STAGES], STEPS[STIFF]))
         self._name, self._radius, self._length = STIFF, radius, (self.until - run.t) / staged
-        staged *= self._share_of(STAGES)
+        staged *= self._share_of(STAGES, self._length)
         try:  # what each takes once, to derive or to compile, does not count: counted, it sent small systems to rkc, six times as slow
-            stiff = math.inf if self._out else stiff * self._share_of(STIFF)
+            stiff = math.inf if self._out else stiff * self._share_of(STIFF, 0.0)
         except CodegenError:
             stiff = math.inf
         if staged < min(stiff, self._rest(run)):
@@ -298,16 +309,17 @@ class Rival:
         """
         return int((min(MUCH * tried, HALF * left) if self._at_once else SHARE * tried) / self._share())
 
-    def _share(self) -> float:
-        """The cost of the rival's next step in explicit ones. Raises CodegenError where the Jacobian is too large."""
-        return self._share_of(self._name)
+    def _share(self, length: float | None = None) -> float:
+        """The cost of the rival's next step, or of one of this length, in explicit ones. Raises CodegenError: the Jacobian is too large."""
+        if length is None:
+            length = max(self._run.coming, self._run.step) if self._run is not None and self._run.tried else self._length
+        return self._share_of(self._name, length)
 
-    def _share_of(self, name: str) -> float:
+    def _share_of(self, name: str, length: float) -> float:
         """The same of a method. Raises CodegenError."""
         costs, n = self.problem.costs, self.problem.rhs.layout.size
         assert costs is not None
         if name == STAGES:
-            length = max(self._run.coming, self._run.step) if self._run is not None and self._run.tried else self._length
             # of a stage: a right-hand side, and a sum of five states and the result at the .06 ns of tableau.step_cost
             cost = (stages_for(length * self._radius) + 1) * (costs.right() + 6 * 0.06 * n)
         else:

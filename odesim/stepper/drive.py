@@ -130,6 +130,12 @@ class ExplicitRun:
         """The size of the step to come, 0 before the first one."""
         return self.state["h"]
 
+    @property
+    def growth(self) -> float:
+        """How much longer steps have become since the run was last continued, a unit of time; below 0 where they became shorter."""
+        # the first was the mean of all less what the step to come is above it, and no less than 0
+        return min(2 * (self.coming - self.step), self.coming) / (self.t - self._left[0]) if self.t > self._left[0] else 0.0
+
     def advance(self, most: float = math.inf) -> bool:
         """Runs to the end, or until `most` steps were tried; whether the run has ended, Ctrl-C included."""
         begun, tried = time.perf_counter(), self.tried

@@ -1,5 +1,6 @@
 """`auto` on problems written by hand: what it chooses, why, and that the choice is a run of the method that it names."""
 
+import math
 import re
 import signal
 from dataclasses import replace
@@ -18,8 +19,10 @@ from odesim.stepper.drive import ExplicitRun
 from odesim.stepper.methods import METHODS
 from odesim.stepper.problem import Costs, Problem
 from odesim.stepper.rosenbrock_run import RosenbrockRun
+from odesim.stepper.stabilised_methods import STABILISED
 from odesim.stepper.stability import held, spectral_radius
 from odesim.stepper.tableau import stable_up_to
+from odesim.stepper.wide_run import StabilisedRun
 from odesim.symbolic import Event, IndexedBase, Param, Source, System, index, sizes, time
 from tests.support.problems import problem
 from tests.support.stiff_problems import logistic, robertson, stiff, van_der_pol
@@ -233,6 +236,38 @@ def test_many_cheap_stages_on_a_plane() -> None:
     named = odesim.integrate(system, sizes={"N": 40}, rtol=1e-3, save=4, method="rkc")
     assert run.method == "rkc" and np.array_equal(run.y["u"], named.y["u"]) and "from t = 1 on tsit5 came to" in run.attrs["auto"]
     assert run.y["u"][-1] == pytest.approx(np.exp(-3) * np.ones((40, 40)), rel=2e-3)  # the mode has decayed by exp(-2 * 9.8)
+
+
+@pytest.mark.parametrize(("N", "rtol"), [(24, 1e-4), (40, 1e-4), (40, 1e-5)])
+def test_stages_whose_steps_grow(N: int, rtol: float) -> None:
+    """A bump spreads: rkc, whose steps are short at first, is taken at the first look: half of tsit5's right-hand sides do."""
+    (i, j), (n,) = index("i j"), sizes("n")
+    u = IndexedBase("u", shape=(n, n))
+    system = System(
+        name="bump",
+        axes={i: n, j: n},
+        equations={u[i, j]: n**2 * (u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1] - 4 * u[i, j])},
+        initial={u[i, j]: exp(-60 * ((i / n - 0.5) ** 2 + (j / n - 0.5) ** 2))},
+        boundary={i: "periodic", j: "periodic"},
+    )
+    run, explicit = (odesim.integrate(system, sizes={"n": N}, span=(0, 1), rtol=rtol, method=m) for m in ("auto", "tsit5"))
+    assert run.method == "rkc" and f"with {PILOT * METHODS['tsit5'].last + 2} right-hand sides" in run.attrs["auto"]
+    assert 2 * run.stats["rhs_calls"] < explicit.stats["rhs_calls"]
+    mean = np.exp(-60 * (np.arange(N) / N - 0.5) ** 2).mean() ** 2  # all else decays by exp(-4 pi^2) in this time
+    assert run.y["u"][-1] == pytest.approx(mean * np.ones((N, N)), abs=10 * rtol)
+
+
+def test_the_rest_of_steps_that_grow_with_time() -> None:
+    """y' = -y / (1 + t) to t = 1e6: steps in proportion to 1 + t. A fiftieth of them tells how many the others are, to a fifth."""
+    p = problem(lambda t, y: -y / (1 + t), np.ones(1), 1e6)
+    rival, options = Rival(p, METHODS["tsit5"], None, False, p.t1, {}), dict[str, Any](rtol=1e-6, atol=0.0)
+    whole, rival._run = (StabilisedRun(p, STABILISED["rkc"], None, **options) for _ in range(2))
+    rival._name, rival._length = "rkc", math.inf
+    assert whole.advance() and whole.raw().y[-1] == pytest.approx(1e-6, rel=1e-5)
+    for tried in (400, 800, 1600):
+        assert not rival._run.advance(tried)
+        assert rival._rest_of_rival() == pytest.approx(whole.tried - tried, rel=0.2)
+        assert 50 * (whole.tried - tried) < (p.t1 - rival._run.t) / rival._run.coming  # what steps of one length would be
 
 
 def test_a_stiff_method_that_cannot_do_the_segments_before() -> None:
