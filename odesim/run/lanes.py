@@ -1,7 +1,6 @@
 """The engine that integrates members in lanes: its memory, blocks of members for threads, the search for events, and results."""
 
 import ctypes
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -16,23 +15,20 @@ from odesim.base.errors import CodegenError, counted
 from odesim.base.memo import IdentityKey, Memo
 from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
-from odesim.ir.noise import MEMBER, STEP
+from odesim.ir.noise import STEP
 from odesim.ir.scalars import Formulas
 from odesim.ir.series import taylor_coefficients
-from odesim.run.conditions import Turns, part_obstacle, parts_of
-from odesim.run.lane_dense import start_sums
+from odesim.run.conditions import Turns, part_obstacle
+from odesim.run.lane_call import Inputs, put_statuses, told, written_by_all
 from odesim.run.lane_feed import start_rows
 from odesim.run.lane_kernel import kernel_text
 from odesim.run.lane_noise import LaneNoise
-from odesim.run.lane_plan import AT, REALS, KernelPlan, WatchedEvents, facts_of, rows_of
+from odesim.run.lane_plan import AT, KernelPlan, WatchedEvents, facts_of, rows_of
 from odesim.run.lane_resets import reset_rules
-from odesim.run.rounds import Rounds, lane_flow
-from odesim.stepper.codes import stored
-from odesim.stepper.control import longest_step
+from odesim.run.rounds import Rounds
 from odesim.stepper.drive import search_functions
 from odesim.stepper.methods import MAP, METHODS
 from odesim.stepper.noise_methods import SCHEMES
-from odesim.stepper.problem import fixed_steps, opening_step, usable
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.stepper.search_samples import memory_size
 from odesim.stepper.stabilised_methods import STABILISED
@@ -142,66 +138,29 @@ class LaneEngine:
 
         stop (1,): 1 begins no other member, 2 leaves those of a stiff method where they are.
         """
-        request, n = self.request, self.plan.formulas.states
-        states = starts(request, self.numbers, initial, count)
-        parts = parts_of(request, self.numbers, params, count) if self.plan.parts else None
-        flow = lane_flow(request, parts, params, count) if parts is not None and self.plan.rounds else None
-        if parts is not None:
-            params = {**params, **parts.modes, **(flow.sides if flow is not None else {})}
-            states = np.array(np.broadcast_to(states, (count, n)), order="C")
-        chunk = into or request.allocate(count)
-        last = chunk.y_end if chunk.y_end.size else np.empty((count, n))
-        codes = np.zeros(count, np.int64)
-        kept = [states, request.times, reals(request), stop]
-        table = np.zeros(len(AT) + 2 * len(self.plan.formulas.values), np.int64)
-        sums = start_sums(self.plan, states if self.origin is None else self.origin, self.numbers.params, params)
-        arrays = {
-            "Y0": states,
-            "SUMS": sums,
-            "OUT": chunk.y,
-            "STATUS": codes,
-            "T_END": chunk.t_end,
-            "LAST": last,
-            "SAVE": kept[1],
-            "STOP": stop,
-        }
-        arrays |= {"REALS": kept[2], "STEPS": chunk.steps, "REJECTED": chunk.rejected, "ATOL": tolerances(request)}
-        if self.plan.watch is not None:
-            kept.append(np.ascontiguousarray(np.array(self.plan.watch.facts, np.int64).T))
-            arrays |= {"FACTS": kept[-1], "FOUND_T": chunk.event_t, "FOUND_I": chunk.event_index, "FOUND_N": chunk.event_count}
-            table[AT["KEPT"]] = request.outputs.max_events
-        if self.plan.noise is not None:
-            seed, halvings = request.options.seed, request.options.halvings
-            arrays["NOISE"] = np.array([seed & 0xFFFFFFFF, seed >> 32, halvings, *params[MEMBER]], np.float64)
-            kept.append(arrays["NOISE"])
-        for name, array in arrays.items():
-            table[AT[name]] = array.ctypes.data
-        each = bool(initial) or parts is not None
-        table[AT["Y0_STEP"]], table[AT["SEEN"]] = n * each, self.seen
-        table[AT["SUMS_STEP"]] = sums.shape[1] if len(sums) > 1 else 0
-        table[AT["SAVES"]], table[AT["MOST"]] = len(request.times), request.options.max_steps
-        table[AT["PILOT"]] = request.look or request.options.max_steps
-        for k, name in enumerate(self.plan.formulas.values):
-            varies = name in params
-            values = np.ascontiguousarray(params[name] if varies else self.numbers.params[name], np.float64)
-            kept.append(values)
-            table[AT["PARAMS"] + 2 * k] = values.ctypes.data
-            table[AT["PARAMS"] + 2 * k + 1] = values.size // max(count, 1) if varies else 0
+        request, plan, chunk = self.request, self.plan, into or self.request.allocate(count)
+        call = Inputs(request, self.numbers, plan, params, initial, count, self.origin)
+        last = chunk.y_end if chunk.y_end.size else np.empty((count, plan.formulas.states))
+        codes, flow, turns = np.zeros(count, np.int64), call.flow, None
+        columns = {**call.columns, **written_by_all(chunk, codes, last), "STOP": stop, "SEEN": self.seen}
+        if plan.watch is not None:
+            columns |= {"FOUND_T": chunk.event_t, "FOUND_I": chunk.event_index, "FOUND_N": chunk.event_count}
+        if call.parts is not None:
+            turns = Turns(call.parts, codes, chunk.steps, chunk.rejected, request.options.max_steps)
+            columns |= {"PART_START": turns.start, "PART_END": turns.end, "PLACES": turns.places}
+        table = told(columns)
         size = count if pool is None else min(max(count // (BLOCKS * pool._max_workers), LEAST), MOST)
         if flow is not None and pool is not None:  # a round of few members takes as long as one of many
             size = max(LEAST, -(-count // pool._max_workers))
         blocks = [(a, min(a + size, count)) for a in range(0, count, size)]
         run = pool.map if pool is not None and len(blocks) > 1 else map
         one: Callable[..., None] = partial(self._block, table)
-        if parts is not None:
-            turns = Turns(parts, codes, chunk.steps, chunk.rejected, request.options.max_steps)
-            for name, array in (("PART_START", turns.start), ("PART_END", turns.end), ("PLACES", turns.places)):
-                table[AT[name]] = array.ctypes.data
-            one = partial(self._turns, table, turns, states, last, stop)
+        if turns is not None:
+            one = partial(self._turns, table, turns, columns)
             if flow is not None:
                 flow.slopes = partial(self._rates, table, request.dtype)
-                rules = self._resets if self.plan.resets is not None else None
-                one = partial(Rounds(self.plan, request, flow, turns, arrays, chunk, self._march, rules).run, table)
+                rules = self._resets if plan.resets is not None else None
+                one = partial(Rounds(plan, request, flow, turns, columns, chunk, self._march, rules).run, table)
         for _ in run(lambda block: one(*block), blocks):
             pass
         put_statuses(chunk, codes)
@@ -209,7 +168,7 @@ class LaneEngine:
             chunk.blank_unreached(request.times)
         return chunk
 
-    def _turns(self, table: Array, turns: Turns, states: Array, last: Array, stop: Array, first: int, end: int) -> None:
+    def _turns(self, table: Array, turns: Turns, columns: Mapping[Any, Any], first: int, end: int) -> None:
         """Integrates members first to end - 1, part by part."""
         members, k = np.arange(first, end), 0
         while len(members):
@@ -217,79 +176,33 @@ class LaneEngine:
             self._march(table, members)
             k += 1
             members = turns.left(members, k)
-            states[members] = last[members]
-            if stop[0]:
+            columns["Y0"][members] = columns["LAST"][members]
+            if columns["STOP"][0]:
                 return
 
     def _march(self, table: Array, members: Array) -> None:
         """Integrates these members, each over its part."""
-        block = table.copy()
-        block[AT["ORDER"]] = members.ctypes.data
-        self._block(block, 0, len(members))
+        self._block(told({"ORDER": members}, table), 0, len(members))
 
     def _resets(self, table: Array, members: Array) -> None:
         """Lets compiled rules of events act on members (k,)."""
         assert self.plan.resets is not None
         memory = np.empty(self.plan.resets.rows(self.plan.formulas.count)["end"])
-        table[AT["STATE"]], table[AT["ORDER"]], table[AT["END"]] = memory.ctypes.data, members.ctypes.data, len(members)
-        self._call("resets", table)
+        self._call("resets", told({"STATE": memory, "ORDER": members, "END": len(members)}, table))
 
     def _rates(self, table: Array, dtype: str, members: Array, t: Array, y: Array) -> Array:
         """The derivatives (k, n) of members (k,) at t (k,) and y (k, n)."""
-        block, out, y = table.copy(), np.empty(y.shape), np.ascontiguousarray(y, np.float64)
-        slots = {"STATE": self.memory(), "ORDER": members, "LAST": y, "T_END": t, "OUT": out}
-        for name, array in slots.items():
-            block[AT[name]] = array.ctypes.data
-        block[AT["END"]] = len(members)
-        self._call("rates", block)
+        out, memory, y = np.empty(y.shape), self.memory(), np.ascontiguousarray(y, np.float64)
+        columns = {"STATE": memory, "ORDER": members, "LAST": y, "T_END": t, "OUT": out, "END": len(members)}
+        self._call("rates", told(columns, table))
         return out.astype(dtype, copy=False)
 
     def _block(self, table: Array, first: int, end: int) -> None:
         """Integrates members first to end - 1."""
         memory = self.memory() if self.lanes is None else self.lanes
         start = np.empty((end - first, len(start_rows(rows_of(self.plan)))))
-        block = table.copy()
         search = LaneSearch(self.plan, memory, int(table[AT["FACTS"]]), compiled_kernel(self.plan).get("probe", 0))
-        for name, address in search.slots.items():
-            block[AT[name]] = address
-        block[AT["STATE"]], block[AT["START"]] = memory.ctypes.data, start.ctypes.data
-        block[AT["FIRST"]], block[AT["END"]] = first, end
-        self._call("run", block)
-
-
-def starts(request: EnsembleRequest, numbers: Numbers, initial: Mapping[str, Array], count: int) -> Array:
-    """(count, n): the states from which members start, in the dtype of the request; (1, n) if all start from the same."""
-    layout = request.layout
-    (first, *others), n = layout.names, layout.size
-    if not others and first in initial and request.dtype == "float64":
-        return np.ascontiguousarray(initial[first], np.float64).reshape(count, n)
-    rows = np.empty((count if initial else 1, n), request.dtype)
-    for name, view in layout.split(rows).items():
-        view[...] = initial.get(name, numbers.initial[name])
-    return rows.astype(np.float64, copy=False)
-
-
-def put_statuses(chunk: Chunk, codes: Array) -> None:
-    """Writes the statuses of members with these codes (N,)."""
-    chunk.status[...] = stored(codes)
-
-
-def reals(request: EnsembleRequest) -> Array:
-    """The numbers of a call: the span, the tolerances; the longest step and the first one, or a fixed step, the last, and how many."""
-    options = request.options
-    rtol, atol = usable(options, request.layout, request.dtype)
-    # of states with tolerances of their own NaN is read by nothing, and would be seen
-    numbers = new_table(REALS, T0=request.t0, T1=request.t1, RTOL=rtol, ATOL=math.nan if options.by_state else atol)
-    numbers["LONGEST"], numbers["H0"] = longest_step(options.max_step), opening_step(options.first_step, options.max_step)
-    if options.step is not None:
-        numbers["FIXED"] = options.step
-        numbers["TOTAL"], numbers["REST"] = fixed_steps(request.t0, request.t1, options.step)
-    return numbers
-
-
-def tolerances(request: EnsembleRequest) -> Array:
-    """The absolute tolerance of each component (n,), or that of all (1,)."""
-    return np.array(usable(request.options, request.layout, request.dtype)[1], ndmin=1)
+        self._call("run", told({**search.slots, "STATE": memory, "START": start, "FIRST": first, "END": end}, table))
 
 
 def member(arrays: Mapping[str, Array], i: int) -> dict[str, Any]:

@@ -15,10 +15,10 @@ from odesim.base.errors import SpecError
 from odesim.base.memo import IdentityKey, Memo
 from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
+from odesim.run.lane_call import Columns, put_statuses, read_by_all, starts, told, written_by_all
 from odesim.run.lane_feed import frames
 from odesim.run.lane_kernel import look_numbers, module_text
 from odesim.run.lane_plan import AT
-from odesim.run.lanes import put_statuses, reals, starts, tolerances
 from odesim.stepper.lanes import Looped
 from odesim.stepper.methods import METHODS
 from odesim.stepper.readers import Switches, explicit_reader
@@ -118,9 +118,9 @@ class LoopLaneEngine:
         stop (1,): 1 begins no other member, 2 leaves those that have begun where they are.
         """
         chunk = into or self.request.allocate(count)
-        call = Call(self, chunk, count, stop, starts(self.request, self.numbers, initial, count), bool(initial))
         values = [np.asarray(params[name], np.float64).reshape(count, -1) for name in self.varying]
-        call.put_own(np.ascontiguousarray(np.concatenate(values, axis=1)) if values else np.empty((count, 0)))
+        own = np.ascontiguousarray(np.concatenate(values, axis=1)) if values else np.empty((count, 0))
+        call = Call(self, chunk, stop, read_by_all(self.request, starts(self.request, self.numbers, initial, count), bool(initial)), own)
         blocks = [(first, min(first + BLOCK, count)) for first in range(0, count, BLOCK)]
         with few_blas_threads(self.request.layout.size) if self.right.text.products else nullcontext():
             for _ in (pool.map if pool is not None and len(blocks) > 1 else map)(call.block, blocks):
@@ -139,43 +139,26 @@ def printed_for(request: EnsembleRequest) -> tuple[str, bool, bool, bool, bool]:
 class Call:
     """One call of the engine: the arrays that all of its blocks share."""
 
-    def __init__(self, engine: LoopLaneEngine, chunk: Chunk, count: int, stop: Array, states: Array, each: bool) -> None:
-        self.engine, self.count, self.codes, self.kernel = engine, count, np.zeros(count, np.int64), engine.kernel
-        request = engine.request
-        self.n = request.layout.size
-        self.step = looped(*printed_for(request))
-        self.table = table = np.zeros(len(AT), np.int64)
-        arrays = {
-            "REALS": reals(request), "Y0": states, "SAVE": request.times, "OUT": chunk.y, "STATUS": self.codes,
-            "STEPS": chunk.steps, "REJECTED": chunk.rejected, "T_END": chunk.t_end, "STOP": stop, "LAST": np.empty((count, self.n)),
-            "ATOL": tolerances(request), "NOTHING": np.zeros(max(METHODS[request.options.method].stages, 2), np.int64),
-        }  # fmt: skip
-        self.arrays = arrays
-        for slot, array in arrays.items():
-            table[AT[slot]] = array.ctypes.data
-        table[AT["RIGHT"]] = engine.right.functions["stage"]
-        table[AT["Y0_STEP"]], table[AT["STATES"]] = self.n * each, self.n
-        table[AT["SAVES"]], table[AT["MOST"]] = len(request.times), request.options.max_steps
-        table[AT["PILOT"]] = request.look or request.options.max_steps
-
-    def put_own(self, values: Array) -> None:
-        """Gives the kernel each member's own parameters (count, k), which are states beside the member's; the time is the last, if any."""
-        layout = self.engine.right.layout(self.engine.sizes)
+    def __init__(self, engine: LoopLaneEngine, chunk: Chunk, stop: Array, read: Columns, own: Array) -> None:
+        """own (count, k): parameters of members, which are states beside the member's; the time is the last, if any."""
+        self.engine, self.kernel, self.step = engine, engine.kernel, looped(*printed_for(engine.request))
+        self.codes = np.zeros(len(own), np.int64)
+        self.n, layout, gap = engine.request.layout.size, engine.right.layout(engine.sizes), own.shape[1]
         clock = TIME in layout.names
-        assert layout.size == (self.n + values.shape[1] + clock) * WIDTH, "states come first, then own parameters, then the time"
-        self.varying = values
-        self.table[AT["PARAMS"]], self.table[AT["PARAMS_GAP"]] = values.ctypes.data, values.shape[1]
-        self.table[AT["CLOCK"]] = self.n + values.shape[1] if clock else -1
+        assert layout.size == (self.n + gap + clock) * WIDTH, "states come first, then own parameters, then the time"
+        nothing = np.zeros(max(METHODS[engine.request.options.method].stages, 2), np.int64)
+        self.columns = {**read, **written_by_all(chunk, self.codes, np.empty((len(own), self.n))), "STOP": stop, "NOTHING": nothing}
+        self.columns |= {"RIGHT": engine.right.functions["stage"], "STATES": self.n, "PARAMS": own, "PARAMS_GAP": gap}
+        self.table = told({**self.columns, "CLOCK": self.n + gap if clock else -1})
 
     def block(self, ends: tuple[int, int]) -> None:
         """Integrates members ends[0] to ends[1] - 1."""
-        engine, table = self.engine, self.table.copy()
+        engine = self.engine
         bound = engine.right.bind(engine.sizes, {n: v for n, v in engine.numbers.params.items() if n not in engine.varying})
         memory = np.zeros((self.step.count + 2) * WIDTH + 8)  # most of it is never touched, so it takes no time
         start = np.empty((ends[1] - ends[0], self.n + 2))
-        table[AT["STATE"]], table[AT["START"]] = -(-memory.ctypes.data // 64) * 64, start.ctypes.data
-        table[AT["TABLE"]] = bound.table
-        table[AT["FIRST"]], table[AT["END"]] = ends
+        columns = {"STATE": -(-memory.ctypes.data // 64) * 64, "START": start, "TABLE": bound.table, "FIRST": ends[0], "END": ends[1]}
+        table = told(columns, self.table)  # alive while the kernel reads it
         self.kernel(table.ctypes.data)
 
 

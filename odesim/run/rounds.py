@@ -6,14 +6,15 @@ Then the events act, by rules that are compiled (odesim.run.one_reset) where one
 odesim.run.integrate.Segments, whose segments are the rounds of one run: a member has the bits of that run.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import numpy as np
 
 from odesim.base.arrays import Array, put_rows, rows_where
 from odesim.ensembles.request import Chunk, EnsembleRequest
-from odesim.run.conditions import Parts, Turns
+from odesim.run.conditions import Turns
 from odesim.run.event_functions import Flow, Point
+from odesim.run.lane_call import Columns, address_of, told
 from odesim.run.lane_dense import start_sums
 from odesim.run.lane_plan import AT, KernelPlan
 from odesim.run.resets import Effects, Resetting
@@ -22,12 +23,6 @@ from odesim.stepper.occurrences import MOMENT, TOGETHER, length_of
 
 ROOM = 8
 """Occurrences of each event within one round that there is room for at first; members that have more do the round again."""
-
-
-def lane_flow(request: EnsembleRequest, parts: Parts, params: Mapping[str, Array], count: int) -> Flow:
-    """The members of one call of lanes; its slopes are those of a kernel."""
-    sides = {w: np.zeros((count, int(np.prod(parts.conditions.shape(e))))) for e in parts.conditions.held.watched for w in e.parameters}
-    return Flow(parts, request.layout, request.dtype, sides, params)
 
 
 class Rounds:
@@ -45,7 +40,7 @@ class Rounds:
         request: EnsembleRequest,
         flow: Flow,
         turns: Turns,
-        arrays: Mapping[str, Array],
+        arrays: Columns,
         chunk: Chunk,
         march: Callable[[Array, Array], None],
         resets: Callable[[Array, Array], None] | None = None,
@@ -243,12 +238,10 @@ class EventStore:
     """The events that the lanes find in one round of members first to end - 1."""
 
     def __init__(self, table: Array, first: int, end: int, names: int, events: Resetting, chunk: Chunk) -> None:
-        self._table, self.first, self._names, self._events, self._chunk = table.copy(), first, names, events, chunk
+        self.first, self._names, self._events, self._chunk = first, names, events, chunk
         listed = {"LISTED_T": chunk.event_t, "LISTED_I": chunk.event_index, "LISTED_N": chunk.event_count, "MARKS": events.marks}
-        for name, array in listed.items():
-            self._table[AT[name]] = array.ctypes.data
-        self._table[AT["LISTED"]] = chunk.event_t.shape[2] if chunk.event_count.shape[1] else -1
-        self._table[AT["Y0"]], self._table[AT["PART_START"]] = table[AT["LAST"]], table[AT["T_END"]]
+        starts = {"Y0": int(table[AT["LAST"]]), "PART_START": int(table[AT["T_END"]])}
+        self._table = told({**listed, **starts, "LISTED": chunk.event_t.shape[2] if chunk.event_count.shape[1] else -1}, table)
         self.guards = np.unique(events.event_of[events.guards]).tolist()
         self.counts, self.room = np.zeros((end - first, names), np.int64), ROOM
         self._times, self._places = np.zeros((*self.counts.shape, ROOM)), np.zeros((*self.counts.shape, ROOM), np.int64)
@@ -261,14 +254,9 @@ class EventStore:
 
     def table(self, **more: Array) -> Array:
         """The addresses that the lanes are told, and more: members have the numbers that they have in the whole call."""
-        back = 8 * self.first * self._names
-        self._table[AT["KEPT"]] = self.room
-        self._table[AT["FOUND_T"]] = self._times.ctypes.data - back * self.room
-        self._table[AT["FOUND_I"]] = self._places.ctypes.data - back * self.room
-        self._table[AT["FOUND_N"]] = self.counts.ctypes.data - back
-        for name, array in more.items():
-            self._table[AT[name]] = array.ctypes.data
-        return self._table
+        columns = {"FOUND_T": self._times, "FOUND_I": self._places, "FOUND_N": self.counts}
+        back = {name: address_of(array) - self.first * array[0].nbytes for name, array in columns.items()}
+        return told({**back, "KEPT": self.room, **more}, self._table)
 
     def record(self, at: Point) -> Array:
         """Writes the events of members among those of the whole run; returns which (k, columns) were at the times of the members."""

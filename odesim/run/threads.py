@@ -18,12 +18,12 @@ from odesim.base.device import architecture, cupy_here, device_count, device_err
 from odesim.base.errors import DeviceError, SolveError, counted
 from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
-from odesim.run.conditions import Turns, part_obstacle, parts_of
-from odesim.run.lane_dense import start_sums
+from odesim.run.conditions import Turns, part_obstacle
+from odesim.run.lane_call import Columns, Inputs, param_columns, put_statuses, told
 from odesim.run.lane_feed import feed_texts
 from odesim.run.lane_kernel import function_text, head_text, step_loops
 from odesim.run.lane_plan import AT, KernelPlan, Rows
-from odesim.run.lanes import lane_plan, method_obstacle, put_statuses, reals, starts, tolerances
+from odesim.run.lanes import lane_plan, method_obstacle
 from odesim.stepper.search_samples import memory_size
 from odesim.targets.cuda_text import ModuleScope, Translation, cuda_source, module_scope
 from odesim.targets.cuda_words import INT, REAL
@@ -234,56 +234,24 @@ class Launch:
     """One launch: its arrays on the device, results as [save][state][member]."""
 
     def __init__(self, engine: DeviceEngine, params: Mapping[str, Array], initial: Mapping[str, Array], count: int) -> None:
-        cp, request, n = cupy_here(), engine.request, engine.plan.formulas.states
-        self.engine, self.count = engine, count
-        parts = parts_of(request, engine.numbers, params, count) if engine.plan.parts else None
+        cp, request, plan = cupy_here(), engine.request, engine.plan
+        self.engine, self.count, n, events = engine, count, plan.formulas.states, (count, len(request.outputs.events))
+        call = Inputs(request, engine.numbers, plan, params, initial, count)
+        self.columns = {name: cp.asarray(value) if isinstance(value, np.ndarray) else value for name, value in call.columns.items()}
+        self.columns |= {name: cp.zeros(count, np.int64) for name in ("STATUS", "STEPS", "REJECTED")}
+        self.columns |= {"OUT": cp.empty((len(request.times), n, count)), "LAST": cp.empty((n, count)), "T_END": cp.zeros(count)}
+        if plan.watch is not None:
+            places = *events, request.outputs.max_events
+            self.columns |= {"FOUND_T": cp.full(places, np.nan), "FOUND_I": cp.full(places, -1, np.int64)}
+            self.columns["FOUND_N"] = cp.zeros(events, np.int64)
         self.turns: Turns | None = None
-        outputs, watch = request.outputs, engine.plan.watch
-        states = starts(request, engine.numbers, initial, count)
-        if parts is not None:
-            taken, codes = np.zeros((2, count), np.int64), np.zeros(count, np.int64)
-            self.turns = Turns(parts, codes, taken[0], taken[1], request.options.max_steps)
-            params, states = {**params, **parts.modes}, np.array(np.broadcast_to(states, (count, n)), order="C")
-        sums = start_sums(engine.plan, states, engine.numbers.params, params)
-        events = (count, len(outputs.events), outputs.max_events) if watch is not None else (1, 1, 1)
-        self.arrays = {
-            "Y0": cp.asarray(states),
-            "SUMS": cp.asarray(sums),
-            "OUT": cp.empty((len(request.times), n, count)),
-            "LAST": cp.empty((n, count)),
-            "STATUS": cp.zeros(count, np.int64),
-            "T_END": cp.zeros(count),
-            "STEPS": cp.zeros(count, np.int64),
-            "REJECTED": cp.zeros(count, np.int64),
-            "SAVE": cp.asarray(request.times),
-            "REALS": cp.asarray(reals(request).view(np.float64)),
-            "ATOL": cp.asarray(tolerances(request)),
-            "FACTS": cp.asarray(np.ascontiguousarray(np.array(watch.facts, np.int64).T) if watch is not None else np.zeros(1, np.int64)),
-            "FOUND_T": cp.full(events, np.nan),
-            "FOUND_I": cp.full(events, -1, np.int64),
-            "FOUND_N": cp.zeros(events[:2], np.int64),
-        }
-        if self.turns is not None:
-            self.arrays |= {"PART_START": cp.zeros(count), "PART_END": cp.zeros(count)}
-            self.arrays |= {"PLACES": cp.zeros(count, np.int64), "ORDER": cp.arange(count)}
+        if call.parts is not None:
+            codes, steps, rejected = np.zeros((3, count), np.int64)
+            self.turns = Turns(call.parts, codes, steps, rejected, request.options.max_steps)
+            self.columns |= {"PART_START": cp.zeros(count), "PART_END": cp.zeros(count)}
+            self.columns |= {"PLACES": cp.zeros(count, np.int64), "ORDER": cp.arange(count)}
         self.stop = pinned_flag()
-        names = list(engine.plan.formulas.values)
-        table = np.zeros(len(AT) + 2 * len(names), np.int64)
-        for name, array in self.arrays.items():
-            table[AT[name]] = array.data.ptr
-        table[AT["STOP"]], table[AT["END"]], table[AT["KEPT"]] = self.stop.ctypes.data, count, outputs.max_events
-        each = bool(initial) or parts is not None
-        table[AT["Y0_STEP"]], table[AT["COUNT"]] = n * each, count
-        table[AT["SUMS_STEP"]] = sums.shape[1] if len(sums) > 1 else 0
-        table[AT["SAVES"]], table[AT["MOST"]] = len(request.times), request.options.max_steps
-        table[AT["PILOT"]] = request.look or request.options.max_steps
-        for k, name in enumerate(names):
-            varies = name in params
-            values = np.ascontiguousarray(params[name] if varies else engine.numbers.params[name], np.float64)
-            self.arrays[f"PARAMS {name}"] = cp.asarray(values)
-            table[AT["PARAMS"] + 2 * k] = self.arrays[f"PARAMS {name}"].data.ptr
-            table[AT["PARAMS"] + 2 * k + 1] = values.size // max(count, 1) if varies else 0
-        self.table = cp.asarray(table)
+        self.table = cp.asarray(told({**self.columns, "STOP": self.stop, "END": count, "COUNT": count}))
 
     def run(self, kernel: Any, stop: Array, chunk: Chunk) -> None:
         """Launches the kernel, waits, and copies the results into the chunk."""
@@ -295,14 +263,13 @@ class Launch:
 
     def take_turns(self, kernel: Any, stop: Array, turns: Turns) -> None:
         """Launches the kernel once for each part of the run."""
-        cp, arrays = cupy_here(), self.arrays
+        cp, arrays, place = cupy_here(), self.columns, param_columns(self.engine.plan)
         members, k = np.arange(self.count), 0
         while len(members):
             turns.begin(members, k)
-            for name, values in {"PART_START": turns.start, "PART_END": turns.end, "STATUS": turns.codes}.items():
-                arrays[name][...] = cp.asarray(values)
-            for name, values in turns.parts.modes.items():
-                arrays[f"PARAMS {name}"][...] = cp.asarray(values)
+            columns: Columns = {"PART_START": turns.start, "PART_END": turns.end, "STATUS": turns.codes}
+            for column, values in (columns | {place[name]: values for name, values in turns.parts.modes.items()}).items():
+                arrays[column][...] = cp.asarray(values)
             arrays["ORDER"][: len(members)] = cp.asarray(members)
             self.table[AT["END"]] = len(members)
             self.launch(kernel, stop, len(members))
@@ -337,7 +304,7 @@ class Launch:
     def put_all(self, chunk: Chunk) -> None:
         """Copies the results into the chunk."""
         cp = cupy_here()
-        arrays, request = self.arrays, self.engine.request
+        arrays, request = self.columns, self.engine.request
         put(arrays["OUT"].transpose(2, 0, 1), chunk.y)
         for name, kept in (("T_END", chunk.t_end), ("STEPS", chunk.steps), ("REJECTED", chunk.rejected)):
             put(arrays[name], kept)
