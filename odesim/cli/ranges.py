@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 OF = click.option(
     "--of",
     metavar="NAME[,NAME]",
-    required=True,
-    help="States and observables at the end of a run, of arrays all entries or one (v[0]); t_end; EVENT_t, when an event first happens.",
+    default="",
+    help="Required: states and observables at the end of a run, of arrays all entries or one (v[0]); t_end; EVENT_t, when an event first "
+    "happens.",
     shell_complete=completed("states", "observables", ending=""),
 )
 COMMON = "params sizes initial file span steps method rtol seed events threads"
-VARY: dict[str, Any] = {"metavar": "NAME=RANGE", "help": "Vary a parameter or initial value over this range.", "required": True}
+VARY: dict[str, Any] = {"metavar": "NAME=RANGE", "help": "Required: vary a parameter or initial value over this range."}
 
 
 def over_ranges(name: str, short_help: str, count: str, default: int, help: str) -> Callable[[Callable[[], None]], click.Command]:

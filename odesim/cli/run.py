@@ -195,11 +195,12 @@ def ensemble_command(
     With --backend cuda, all visible GPUs (CUDA_VISIBLE_DEVICES) share the
     members. With --strict, GPU and processor give the same bits.
     """
-    from odesim.api.ensemble import ensemble, ensemble_arguments, run_ensemble
+    from odesim.api.ensemble import ensemble, ensemble_arguments, members_and_request, run_ensemble
     from odesim.api.ensemble_request import make_execution
     from odesim.base.cluster import connected
     from odesim.cli.arguments import choice_for, drawn_observables, read_choice, read_request
     from odesim.cli.results import EnsembleProgress, print_run
+    from odesim.inputs.registry import load_model
     from odesim.store.paths import Destination, check_new_file
 
     if plot and words["observe"] is None:
@@ -222,6 +223,8 @@ def ensemble_command(
         return show_statistics(data, out, plot, drawn_choice, as_json=as_json, quiet=quiet)
     request = read_request(words)
     values, how = ensemble_arguments(**request)
+    if not (out or plot):
+        members_and_request(load_model(model), values, how)  # what is wrong comes before what is missing
     check_places(out, plot, {"shard": words["shard"], "cluster": cluster})
     check_picture_place(out, plot, overwrite=overwrite)
     shown = {"var": var, "x": x, "y": y}

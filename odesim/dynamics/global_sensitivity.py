@@ -18,11 +18,12 @@ from odesim.base.arrays import Array, entry
 from odesim.base.datasets import with_accessor
 from odesim.base.errors import ParamError, SolveError, counted, no_such, value_text
 from odesim.base.options import MAX_MEMBERS, Values
-from odesim.ensembles.design import LEAST, Random, quantiles
+from odesim.ensembles.design import LEAST, Random, check_names, quantiles
 from odesim.ensembles.sequences import sequence
 from odesim.inputs.arguments import check_arguments
 from odesim.inputs.grammar import parse_value
 from odesim.inputs.registry import load_model
+from odesim.inputs.schema import make_schema
 from odesim.store.curves import COLUMN
 from odesim.store.export import entries, place
 from odesim.symbolic.system import System
@@ -99,7 +100,7 @@ def sensitivity(
     """
     if samples < 2 or samples & (samples - 1):
         raise ParamError(f"samples is a power of 2, which points of Sobol fill evenly, such as 512 or 1024, not {samples}")
-    study = make_study(model, Values(params or {}, initial or {}, sizes, span, steps, vary=vary), seed)
+    study = make_study(model, Values(params or {}, initial or {}, sizes, span, steps, vary=vary), of, seed)
     d = len(study.factors)
     pairs = sequence("sobol", seed, 2 * d, samples, 0, samples)
     points = np.repeat(pairs[:, None, :d], d + 2, axis=1)  # of each pair: A, B, and A with one number of B for each factor
@@ -182,7 +183,7 @@ def screening(
     """
     if paths < 2:
         raise ParamError(f"paths is at least 2, of which a spread is known, not {paths}")
-    study = make_study(model, Values(params or {}, initial or {}, sizes, span, steps, vary=vary), seed)
+    study = make_study(model, Values(params or {}, initial or {}, sizes, span, steps, vary=vary), of, seed)
     d, rng = len(study.factors), np.random.default_rng(seed)
     move = LEVELS / (2 * (LEVELS - 1))
     low = rng.integers(LEVELS // 2, size=(paths, d)) / (LEVELS - 1)
@@ -245,8 +246,6 @@ class Study:
         }
         names = [of] if isinstance(of, str) else list(of)
         places = [COLUMN.fullmatch(name.strip()) for name in names]
-        if not names:
-            raise ParamError("of names what is looked at: a state, an observable, t_end, or the time of an event")
         heads = [match[1].strip() if match else name for name, match in zip(names, places, strict=True)]
         request = self.request
         members = ensemble(
@@ -278,21 +277,24 @@ class Study:
         return Results(labels, values)
 
 
-def make_study(model: str | PathLike[str] | System, request: Values, seed: int) -> Study:
-    """The Study of a model with these ranges. Raises an OdesimError."""
+def make_study(model: str | PathLike[str] | System, request: Values, of: str | Iterable[str], seed: int) -> Study:
+    """The Study of a model with these ranges. Raises an OdesimError: what is wrong comes before what is missing."""
     system = load_model(model)
     if system.noise:
         raise ParamError(f"{system.name} has noise, of which no number is the cause; replace(system, noise={{}}) has none")
-    if not request.vary:
-        raise ParamError("vary names what changes and its range, such as {'mu': 'uniform(0.1,2)'}")
     span = span_of_steps(system, request.span, request.steps)
     values = Values(request.params, request.initial, request.sizes, span, vary=request.vary, members=1)
+    check_names(make_schema(system), {"vary": request.vary})
     for name, value in request.vary.items():
-        if not isinstance(value, str) or parse_value(value, f"vary {name}").kind != "fill":
+        if not isinstance(value, str) or parse_value(value, f"--vary {name}").kind != "fill":
             raise ParamError(
-                f"vary {name} takes a range, such as uniform(0.1,2), loguniform(0.1,10) or normal(0,1), not {value_text(value)}"
+                f"--vary {name} takes a range, such as uniform(0.1,2), loguniform(0.1,10) or normal(0,1), not {value_text(value)}"
             )
+    if not request.vary:
+        raise ParamError("--vary names what changes and its range, as in --vary 'mu=uniform(0.1,2)'")
     design: Any = choose_members(system, values, seed).source
+    if not of:
+        raise ParamError("--of names what is looked at: a state, an observable, t_end, or the time of an event")
     labels = [label for part in design.parts for label in entries(label_of(system, part.name), part.shape)]
     return Study(system, values, design.parts, tuple(labels), seed)
 

@@ -20,7 +20,7 @@ from odesim.ensembles.sequences import SEQUENCES, check_sequence, sequence
 from odesim.inputs.arguments import check_count
 from odesim.inputs.bind import as_array, bind, check_seed
 from odesim.inputs.grammar import Value, parse_number, parse_value, read_table, show_text
-from odesim.inputs.schema import Place, make_schema
+from odesim.inputs.schema import Place, Schema, make_schema
 from odesim.symbolic.system import System
 
 # A counter-based generator, because a member's numbers must follow from its number alone: a shard, a chunk on another machine and a
@@ -243,7 +243,7 @@ def design_members(system: System, arguments: Values, seed: int) -> Members:
     schema = make_schema(system)
     places = {place.name: place for place in (*schema.params, *schema.states)}
     options = {"set": arguments.params, "init": arguments.initial, "vary": arguments.vary, "grid": arguments.grid, "zip": arguments.zipped}
-    check_names(schema.name, places, options)
+    check_names(schema, options)
     seed = check_seed(seed)
     grid = {name: grid_points(places[name], value, "--grid") for name, value in arguments.grid.items()}
     zipped = {name: grid_points(places[name], value, "--zip") for name, value in arguments.zipped.items()}
@@ -290,13 +290,13 @@ def spread_parts(parts: list[Part], design: Any, members: int) -> list[Part]:
     return [Spread(**vars(part), design=design, members=members) if isinstance(part, Random) else part for part in parts]
 
 
-def check_names(model: str, places: Mapping[str, Place], options: Mapping[str, Mapping[str, Any]]) -> None:
+def check_names(schema: Schema, options: Mapping[str, Mapping[str, Any]]) -> None:
     """Raises ParamError if a name is not in the System or is given twice."""
-    sources: dict[str, str] = {}
+    sources, known = dict[str, str](), [place.name for place in (*schema.params, *schema.states)]
     for option, values in options.items():
         for name in values:
-            if option not in ("set", "init") and name not in places:
-                raise ParamError(no_such("parameter or state", str(name)[:60], places, model))
+            if option not in ("set", "init") and name not in known:
+                raise ParamError(no_such("parameter or state", str(name)[:60], known, schema.name))
             if name in sources:
                 raise ParamError(f"{name} is given twice: --{sources[name]} and --{option}")
             sources[name] = option
@@ -343,6 +343,9 @@ def vary_part(place: Place, value: Any, seed: int) -> Part:
     """The Part of one parameter or state that `--vary` describes. Raises ParamError."""
     where = f"--vary {place.name}"
     if isinstance(value, str):
+        if (call := _CALL.fullmatch(value)) and call[1] in GRIDS:
+            points = value if call[2].count(",") == 2 else f"{call[1]}(a,b,n)"
+            raise ParamError(f"{where}: {value} is not drawn at random: write --grid {place.name}={points}, or --set")
         value = parse_value(value, where)
     if isinstance(value, tuple) and value and isinstance(value[0], str):
         raise ParamError(f"{where}: a distribution is text, as in 'uniform(0, 1)', not {value_text(value)}")
@@ -350,8 +353,6 @@ def vary_part(place: Place, value: Any, seed: int) -> Part:
         return Table(place.name, as_numbers(value, where, place.rank + 1))
     if value.kind == "fill":
         function, a, b = value.data
-        if function not in FUNCTIONS:
-            raise ParamError(f"{where}: {value.text} is not drawn at random: write --grid {place.name}={function}(a,b,n), or --set")
         if place.integer:
             raise ParamError(f"{where}: {function} draws no whole numbers, and {place.name} takes no others; give a table of them")
         return Random(place.name, function, a, b, seed)
@@ -379,7 +380,8 @@ def grid_points(place: Place, value: Any, option: str) -> Array:
     source = source_of(value)
     if isinstance(value, Value):
         if value.kind == "fill":
-            raise ParamError(f"{where}: write linspace(a,b,n), logspace(a,b,n), 1,2,3 or @file.npy, not {value.text}")
+            drawn = f"--vary {place.name}={value.text} draws at random"
+            raise ParamError(f"{where}: write linspace(a,b,n), logspace(a,b,n), 1,2,3 or @file.npy, not {value.text}; {drawn}")
         value = np.array([value.data]) if value.kind == "number" else load_table(value, where, 1)
     array = as_array(value, where)
     return np.array(

@@ -232,6 +232,8 @@ DEPTH = 32  # numpy has room for 64 axes
 
 _OPENED = re.compile(r"([^\W\d]\w*)\s*\([^)]*$")
 _CALL = re.compile(r"([^\W\d]\w*)\s*\((.*)\)", re.DOTALL)
+_FILL = re.compile(rf"(?:{'|'.join(FILLS)})\b")
+_RANGE = re.compile(rf"({_NUMBER.pattern}):({_NUMBER.pattern})(?::{_NUMBER.pattern})?")  # of numpy and Julia; no value here
 _PIECE = re.compile(r"[\[\],]|[^\[\],]+")
 
 
@@ -309,8 +311,13 @@ def parse_value(text: str, where: str) -> Value:
         raise ParamError(
             f"{where}: {show_text(s)}: a ) is missing" if opened[1] in FILLS else f"{where}: {no_such('function', opened[1][:60], FILLS)}"
         )
+    if word := _FILL.match(s):
+        raise ParamError(f"{where}: {show_text(s)} is not a value; {word[0]} takes two numbers, as in {word[0]}(0,1)")
     if "," in s:
         return make("list", _parse_list(f"[{s}]", where))
+    if ends := _RANGE.fullmatch(s):
+        meant = f"uniform({ends[1]},{ends[2]}) for numbers drawn at random, linspace({ends[1]},{ends[2]}) for even ones"
+        raise ParamError(f"{where}: {show_text(s)} is not a number; write {meant}")
     if s.lower().endswith(SUFFIXES):
         raise ParamError(f"{where}: {show_text(s)} is not a number; a file is written @{s}")
     return make("number", parse_number(s, where, f"; {FORMS}"))

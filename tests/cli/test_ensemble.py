@@ -262,6 +262,8 @@ def test_wrong_requests(case, odesim, folder):
     assert done.exit_code == 2 and said in done.stderr, done.stderr
     assert done.stderr.startswith("odesim: ") and done.stderr.count("\n") == 1 and done.stdout == ""
     assert not [*folder.iterdir()]
+    nowhere = odesim("ensemble", "joma.nonlinear", *shlex.split(words), "--size", "M=2")
+    assert nowhere.stderr == done.stderr  # not that --out is missing too
 
 
 @pytest.mark.parametrize(

@@ -239,6 +239,7 @@ WRONG: dict[str, Any] = {
     "shared too": ({"grid": {"mu": "1,2"}, "params": {"mu": 1.0}}, "mu is given twice: --set and --grid"),
     "same for all": ({"vary": {"mu": "3"}, "members": 3}, "the same for every member"),
     "not random": ({"vary": {"mu": "linspace(0,1)"}, "members": 3}, "not drawn at random: write --grid mu=linspace"),
+    "points that are not random": ({"vary": {"mu": "linspace(0,1,5)"}}, r"not drawn at random: write --grid mu=linspace\(0,1,5\)"),
     "points as a slice": ({"grid": {"mu": "0:1:10"}}, r"write linspace\(0,1,10\) for points"),
     "points without their number": (
         {"grid": {"mu": "0:1"}},
@@ -248,7 +249,7 @@ WRONG: dict[str, Any] = {
     "points by a step": ({"grid": {"mu": "0:1:0.1"}}, r"write linspace\(0,1,11\) for points"),
     "points by a step down": ({"grid": {"mu": "1:0:-0.25"}}, r"write linspace\(1,0,5\) for points"),
     "a step in the middle": ({"grid": {"mu": "0:0.1:1"}}, r"write linspace\(a,b,n\) for n points from a to b, not '0:0.1:1'"),
-    "random points": ({"grid": {"mu": "uniform(0,1)"}}, "write linspace"),
+    "random points": ({"grid": {"mu": "uniform(0,1)"}}, r"write linspace.*; --vary mu=uniform\(0,1\) draws at random"),
     "two numbers": ({"grid": {"mu": "linspace(0,1)"}}, "takes two numbers and how many points"),
     "half a point": ({"grid": {"mu": "linspace(0,1,2.5)"}}, "whole number"),
     "overflow": ({"grid": {"mu": "logspace(0,400,3)"}}, "overflows"),
