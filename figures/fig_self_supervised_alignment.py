@@ -1,7 +1,7 @@
 """A predictor comes to the eigenvectors of what it predicts; set by hand it needs no learning; without stop-gradient all dies out.
 
 Stands beside Theorems 2 and 3 and Section 4 of tian2021understanding, sigma2 = .1, eta = .04. a, random matrices that are not symmetric:
-asymmetry of Wp, and its commutator with F = W W^T; b, DirectPred from s = .3, .1, .01 and .001: with eps = .1 (lines) all modes are
+asymmetry of W_p, and its commutator with F = W W^T; b, DirectPred from s = .3, .1, .01 and .001: with eps = .1 (lines) all modes are
 learned, with eps = 0 (dashed) the last one, which starts below p-, dies; c, |W|^2 with the stop-gradient and without it, and the bound
 that the least eigenvalue of H gives (dotted).
 """
@@ -31,7 +31,7 @@ def data(fast: bool) -> xr.Dataset:
     gradient = odesim.integrate("self_supervised.no_stop", span=(0, 60), save=times, **FINE)
     least = [
         np.linalg.eigvalsh(0.1 * (P.T @ P + np.eye(3)) + (P - np.eye(3)).T @ (P - np.eye(3)) + 0.04 * np.eye(3))[0]
-        for P in gradient.y["Wp"]
+        for P in gradient.y["W_p"]
     ]
     set_by_hand = [
         odesim.integrate(
@@ -44,7 +44,7 @@ def data(fast: bool) -> xr.Dataset:
         {
             "asymmetry": ("time", matrices.observables["asymmetry"]),
             "commutator": ("time", matrices.observables["commutator"]),
-            "eigenvalues": ("mode3", np.linalg.eigvalsh(matrices.final["Wp"])),
+            "eigenvalues": ("mode3", np.linalg.eigvalsh(matrices.final["W_p"])),
             "s": (("eps", "time", "mode"), set_by_hand),
             "size": (("loss", "time"), size),
             "bound": ("time", size[1][0] * np.exp(-2 * min(least) * times)),

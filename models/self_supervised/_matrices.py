@@ -9,8 +9,8 @@ from odesim.symbolic import IndexedBase, Invariant, Param, at, index, over, size
 
 i, j, k, l = index("i j k l")
 n2, n1 = sizes("n2 n1")
-W, Wa, Wp = IndexedBase("W", shape=(n2, n1)), IndexedBase("Wa", shape=(n2, n1)), IndexedBase("Wp", shape=(n2, n2))
-W0, Wp0 = IndexedBase("W0", shape=(n2, n1)), IndexedBase("Wp0", shape=(n2, n2))
+W, W_a, W_p = IndexedBase("W", shape=(n2, n1)), IndexedBase("W_a", shape=(n2, n1)), IndexedBase("W_p", shape=(n2, n2))
+W0, W_p0 = IndexedBase("W0", shape=(n2, n1)), IndexedBase("W_p0", shape=(n2, n2))
 alpha = symbols("alpha", positive=True)
 eta, sigma2 = symbols("eta sigma2", nonnegative=True)
 AXES = {i: n2, k: n2, l: n2, j: n1}
@@ -22,24 +22,24 @@ def weights(sizes: dict[str, int]) -> Any:
 
 
 def predictor(sizes: dict[str, int]) -> Any:
-    """Wp (n2, n2): as the weights; not symmetric."""
+    """W_p (n2, n2): as the weights; not symmetric."""
     return 0.3 * np.random.default_rng(5).normal(size=(sizes["n2"], sizes["n2"]))
 
 
 def predicted(row: Any, column: Any) -> Any:
-    """Wp W."""
-    return over(Sum, Wp[row, k] * W[k, column], (k, n2))
+    """W_p W."""
+    return over(Sum, W_p[row, k] * W[k, column], (k, n2))
 
 
 def slopes(target: IndexedBase) -> dict[Any, Any]:
-    """The equations of W and Wp for a target without a gradient."""
+    """The equations of W and W_p for a target without a gradient."""
 
     def lack(row: Any, column: Any) -> Any:
         return target[row, column] - (1 + sigma2) * predicted(row, column)
 
     return {
-        W[k, j]: over(Sum, Wp[i, k] * lack(i, j), (i, n2)) - eta * W[k, j],
-        Wp[i, k]: alpha * over(Sum, lack(i, j) * W[k, j], (j, n1)) - eta * Wp[i, k],
+        W[k, j]: over(Sum, W_p[i, k] * lack(i, j), (i, n2)) - eta * W[k, j],
+        W_p[i, k]: alpha * over(Sum, lack(i, j) * W[k, j], (j, n1)) - eta * W_p[i, k],
     }
 
 
@@ -48,10 +48,13 @@ PARAMS = (
     Param(eta, 0.04, Interval(0, oo), "weight decay"),
     Param(sigma2, 0.1, Interval(0, oo), "variance of the noise of a view"),
 )
-STARTS = (Param(W0, weights, Interval(-oo, oo), "weights at the start"), Param(Wp0, predictor, Interval(-oo, oo), "predictor at the start"))
-BALANCE = over(Sum, W[i, j] * W[k, j], (j, n1)) - over(Sum, Wp[l, i] * Wp[l, k], (l, n2)) / alpha
+STARTS = (
+    Param(W0, weights, Interval(-oo, oo), "weights at the start"),
+    Param(W_p0, predictor, Interval(-oo, oo), "predictor at the start"),
+)
+BALANCE = over(Sum, W[i, j] * W[k, j], (j, n1)) - over(Sum, W_p[l, i] * W_p[l, k], (l, n2)) / alpha
 DECAYS = Invariant("balance decays", BALANCE * exp(2 * eta * time), "constant")
-"""W W^T - Wp^T Wp / alpha, whatever the target is."""
+"""W W^T - W_p^T W_p / alpha, whatever the target is."""
 F = over(Sum, W[i, j] * W[k, j], (j, n1))
 
 
@@ -62,6 +65,6 @@ def squared(entry: Any) -> Any:
 
 OBSERVABLES = {
     "F": F,
-    "asymmetry": sqrt(squared(Wp[i, k] - Wp[k, i])),
-    "commutator": sqrt(squared(over(Sum, at(F, {k: l}) * Wp[l, k] - Wp[i, l] * at(F, {i: l}), (l, n2)))),
+    "asymmetry": sqrt(squared(W_p[i, k] - W_p[k, i])),
+    "commutator": sqrt(squared(over(Sum, at(F, {k: l}) * W_p[l, k] - W_p[i, l] * at(F, {i: l}), (l, n2)))),
 }

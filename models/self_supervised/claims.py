@@ -225,7 +225,7 @@ def aligned() -> tuple[Any, dict[str, Any]]:
     """(U (3, 3), start) of matrices with the eigenvectors U and the modes P0 and S0."""
     U, V = rotation(1, 3), rotation(2, 5)[:3]
     W = U @ np.diag(np.sqrt(S0)) @ V
-    return U, {"W": W, "Wp": U @ np.diag(P0) @ U.T}
+    return U, {"W": W, "W_p": U @ np.diag(P0) @ U.T}
 
 
 def modes_of_matrices() -> Iterable[Measurement]:
@@ -234,7 +234,7 @@ def modes_of_matrices() -> Iterable[Measurement]:
     given: dict[str, Any] = {"span": (0, 60), "save": [0, *TABLE], **FINE}
     flow = odesim.integrate(SIMSIAM, initial=start, **given)
     modes = odesim.integrate(MODES, initial={"p": P0, "s": S0}, sizes={"n": 3}, **given)
-    inside = {name: U.T @ rows @ U for name, rows in (("p", flow.y["Wp"]), ("s", flow.observables["F"]))}
+    inside = {name: U.T @ rows @ U for name, rows in (("p", flow.y["W_p"]), ("s", flow.observables["F"]))}
     for name, rows in inside.items():
         diagonal = np.diagonal(rows, axis1=1, axis2=2)
         yield deviation(f"{name} of the matrices and of the modes", diagonal, modes.y[name], 1e-8)
@@ -243,35 +243,35 @@ def modes_of_matrices() -> Iterable[Measurement]:
 
 
 def balance() -> Iterable[Measurement]:
-    """W W^T - Wp^T Wp / alpha of a random start, with a moving average, alpha = 1.7, beside its start times exp(-2 eta t)."""
+    """W W^T - W_p^T W_p / alpha of a random start, with a moving average, alpha = 1.7, beside its start times exp(-2 eta t)."""
     rng = np.random.default_rng(6)
-    start = {"W": rng.normal(size=(3, 5)) / 2, "Wp": rng.normal(size=(3, 3)) / 2, "Wa": rng.normal(size=(3, 5)) / 2}
+    start = {"W": rng.normal(size=(3, 5)) / 2, "W_p": rng.normal(size=(3, 3)) / 2, "W_a": rng.normal(size=(3, 5)) / 2}
     found = odesim.integrate(BYOL, initial=start, params={"alpha": 1.7, "beta": 0.3}, span=(0, 20), save=21, **FINE)
-    Wp = found.y["Wp"]
-    now = found.observables["F"] - np.swapaxes(Wp, 1, 2) @ Wp / 1.7
+    W_p = found.y["W_p"]
+    now = found.observables["F"] - np.swapaxes(W_p, 1, 2) @ W_p / 1.7
     yield deviation("balance up to t = 20", now, np.exp(-0.08 * found.t)[:, None, None] * now[0], 1e-8)
     yield Measurement("balance at the start, largest entry at least", np.abs(now[0]).max(), 0.5, 0.0, ">=")
 
 
 def alignment() -> Iterable[Measurement]:
-    """A random start that is not symmetric: asymmetry of Wp, commutator with F, and the eigenvalues in the end."""
+    """A random start that is not symmetric: asymmetry of W_p, commutator with F, and the eigenvalues in the end."""
     found = odesim.integrate(SIMSIAM, span=(0, 300), save=[0, 5, 20, 60, 300], **FINE)
     for name in ("asymmetry", "commutator"):
         seen = found.observables[name]
         for k, share in ((2, 0.02), (3, 1e-6)):
             yield Measurement(f"{name} at t = {found.t[k]:g}, part of the first", seen[k] / seen[0], share, 0.0, "<=")
-    yield deviation("eigenvalues of Wp in the end", np.linalg.eigvalsh(found.final["Wp"]), HIGH, 1e-6)
+    yield deviation("eigenvalues of W_p in the end", np.linalg.eigvalsh(found.final["W_p"]), HIGH, 1e-6)
 
 
 def no_stop() -> Iterable[Measurement]:
     """One weight and one predictor without weight decay, at t = 5 and 50; and the rate of decay that H allows, of matrices."""
-    given: dict[str, Any] = {"initial": {"W": [[1.0]], "Wp": [[0.5]]}, "sizes": {"n1": 1, "n2": 1}, "params": {"eta": 0.0}}
+    given: dict[str, Any] = {"initial": {"W": [[1.0]], "W_p": [[0.5]]}, "sizes": {"n1": 1, "n2": 1}, "params": {"eta": 0.0}}
     found = odesim.integrate(NO_STOP, **given, span=(0, 50), save=[0, 5, 50], **FINE)
     yield deviation("w at t = 5, 50", found.y["W"][1:, 0, 0], (0.340736776, 5.897e-5), 1e-8)
-    yield Measurement("p at t = 5", found.y["Wp"][1, 0, 0], 0.857571219, 1e-9)
+    yield Measurement("p at t = 5", found.y["W_p"][1, 0, 0], 0.857571219, 1e-9)
     found = odesim.integrate(NO_STOP, span=(0, 40), save=41, **FINE)
     least = [
-        np.linalg.eigvalsh(0.1 * (P.T @ P + np.eye(3)) + (P - np.eye(3)).T @ (P - np.eye(3)) + 0.04 * np.eye(3))[0] for P in found.y["Wp"]
+        np.linalg.eigvalsh(0.1 * (P.T @ P + np.eye(3)) + (P - np.eye(3)).T @ (P - np.eye(3)) + 0.04 * np.eye(3))[0] for P in found.y["W_p"]
     ]
     bound = found.observables["size"][0] * np.exp(-2 * min(least) * found.t)
     yield Measurement("|W|^2 over its bound, largest", (found.observables["size"] / bound).max(), 1.0, 1e-9, "<=")
@@ -358,7 +358,7 @@ CLAIMS = (
         "self_supervised.balance",
         Source(PAPER, "Theorem 1"),
         "self_supervised.byol from random matrices, alpha = 1.7, beta = .3",
-        "W W^T = Wp^T Wp / alpha + exp(-2 eta t) C, whatever Wa does",
+        "W W^T = W_p^T W_p / alpha + exp(-2 eta t) C, whatever W_a does",
         balance,
         "100 times the relative tolerance",
     ),
@@ -366,7 +366,7 @@ CLAIMS = (
         "self_supervised.alignment",
         Source(PAPER, "Section 3", "Assumption 3, Theorem 3, without the symmetry that it assumes"),
         "self_supervised.simsiam from random matrices",
-        "Wp becomes symmetric, and its eigenspaces align with those of F",
+        "W_p becomes symmetric, and its eigenspaces align with those of F",
         alignment,
         "none: bounds",
     ),

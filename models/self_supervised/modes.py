@@ -1,7 +1,7 @@
 """SimSiam in its eigenmodes: p of the predictor and s of the representation; a mode is learned, or collapses, by where it starts.
 
-A mode is an eigenvector that the symmetric predictor Wp and F = W W^T have in common, with eigenvalues p and s. Weight decay eta makes them
-forget their start, s -> p^2/alpha. On that parabola p rests at 0, where the representation has collapsed, and at
+A mode is an eigenvector that the symmetric predictor W_p and F = W W^T have in common, with eigenvalues p and s. Weight decay eta makes
+them forget their start, s -> p^2/alpha. On that parabola p rests at 0, where the representation has collapsed, and at
 p+- = (1 +- sqrt(1 - 4 c eta)) / (2c), c = 1 + sigma2: above p- a mode is learned, up to p+. For eta > 1/(4c) each mode collapses. The rate
 alpha of the predictor does not change p+-.
 

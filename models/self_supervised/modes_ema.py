@@ -1,7 +1,7 @@
-"""BYOL in its eigenmodes: as self_supervised.modes, with a target network that follows by a moving average, Wa = tau W.
+"""BYOL in its eigenmodes: as self_supervised.modes, with a target network that follows by a moving average, W_a = tau W.
 
 tau is below 1 while a mode grows, and so p has a nearer goal, tau/(1 + sigma2), until the target has come. The rest states are those of
-self_supervised.modes, with tau = 1. From Wa = tau W it follows tau' = beta (1 - tau) - tau s'/(2s), and s'/s is a polynomial: nothing is
+self_supervised.modes, with tau = 1. From W_a = tau W it follows tau' = beta (1 - tau) - tau s'/(2s), and s'/s is a polynomial: nothing is
 divided by s.
 
 Assumed: as there; each mode has its tau, which is exact where the matrices have common eigenvectors.

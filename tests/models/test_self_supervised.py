@@ -77,16 +77,16 @@ def test_sgd_on_sampled_views_follows_the_flow() -> None:
     """
     U, start = aligned()
     rng, runs, batch, rate = np.random.default_rng(5), 32, 64, 0.01
-    W, Wp = (np.tile(start[name], (runs, 1, 1)) for name in ("W", "Wp"))
+    W, W_p = (np.tile(start[name], (runs, 1, 1)) for name in ("W", "W_p"))
     for _ in range(1000):
         x = rng.normal(size=(runs, 5, batch))
         one, two = (x + np.sqrt(0.1) * rng.normal(size=x.shape) for _ in range(2))
         h = W @ one
-        r = W @ two - Wp @ h  # the target is a number: no gradient
+        r = W @ two - W_p @ h  # the target is a number: no gradient
         up = r @ h.swapaxes(1, 2) / batch
-        down = Wp.swapaxes(1, 2) @ r @ one.swapaxes(1, 2) / batch
-        Wp, W = Wp + rate * (up - 0.04 * Wp), W + rate * (down - 0.04 * W)
+        down = W_p.swapaxes(1, 2) @ r @ one.swapaxes(1, 2) / batch
+        W_p, W = W_p + rate * (up - 0.04 * W_p), W + rate * (down - 0.04 * W)
     flow = odesim.integrate("self_supervised.modes", initial={"p": P0, "s": S0}, sizes={"n": 3}, span=(0, 10), save=2, **FINE)
-    p, s = (np.diagonal(U.T @ M.mean(axis=0) @ U) for M in (Wp, W @ W.swapaxes(1, 2)))
+    p, s = (np.diagonal(U.T @ M.mean(axis=0) @ U) for M in (W_p, W @ W.swapaxes(1, 2)))
     np.testing.assert_allclose(p, flow.final["p"], atol=8e-3)
     np.testing.assert_allclose(s, flow.final["s"], atol=1.5e-2)

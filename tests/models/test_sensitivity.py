@@ -76,7 +76,7 @@ STILL: dict[str, tuple[str, ...]] = {
 STILL |= {f"margin.{name}": ("size", "lack") for name in ("key_query", "prompt", "weights")} | {"margin.next_token": ("y",)}
 STILL |= {f"optimisers.{name}": ("b", "w0") for name in ("adam", "sign", "momentum")}
 STILL |= {"modular.energy": ("u0", "v0"), "modular.phases": ("lam",), "modular.powers": ("rest0",)}
-STILL |= {f"self_supervised.{name}": ("W0", "Wp0") for name in ("byol", "no_stop", "simsiam")}
+STILL |= {f"self_supervised.{name}": ("W0", "W_p0") for name in ("byol", "no_stop", "simsiam")}
 STILL |= {
     "scaling.word2vec": ("P", "W0"),
     "scaling.word2vec_untied": ("P", "W0", "C0"),

@@ -1,9 +1,9 @@
 """The task simsiam: a linear network learns from two noisy views of its inputs, without negative pairs.
 
-Source: Tian, Chen and Ganguli 2021, arXiv 2102.06810. Inputs x are N(0, I), a view is x + noise of variance sigma2. A predictor Wp on the
-network W of one view is to be what the target says of the other: mean |Wp W x_1 - target x_2|^2 / 2, whose gradient does not go through the
-target. This is W itself, or for beta > 0 Wa, which follows by a moving average (BYOL). With predictor=set Wp does not learn: it has the
-singular vectors of W, and the values w + eps max(w) (DirectPred).
+Source: Tian, Chen and Ganguli 2021, arXiv 2102.06810. Inputs x are N(0, I), a view is x + noise of variance sigma2. A predictor W_p on the
+network W of one view is to be what the target says of the other: mean |W_p W x_1 - target x_2|^2 / 2, whose gradient does not go through
+the target. This is W itself, or for beta > 0 W_a, which follows by a moving average (BYOL). With predictor=set W_p does not learn: it has
+the singular vectors of W, and the values w + eps max(w) (DirectPred).
 
 In the mean over views a step is one of self_supervised.simsiam, byol or no_stop. From given p and s the modes are those of the first axes,
 in which the matrices are diagonal at the start: the views have no directions of their own. A batch moves each mode by noise of order
@@ -35,9 +35,9 @@ def draw_views(n1: int, sigma2: float, dtype: str, rng: Generator, count: int) -
 
 @dataclass(frozen=True, eq=False)
 class Predicting(Network):
-    """W and Wa (n2, n1) and Wp (n2, n2) as a Model. Its batch: that of draw_views, with a leading axis of seeds.
+    """W and W_a (n2, n1) and W_p (n2, n2) as a Model. Its batch: that of draw_views, with a leading axis of seeds.
 
-    laws: of W and Wp; Wa is W at the start. eps: of a predictor that is set, None for one that learns. beta: of the moving average, 0 for
+    laws: of W and W_p; W_a is W at the start. eps: of a predictor that is set, None for one that learns. beta: of the moving average, 0 for
     none. stop: whether the target has no gradient.
     """
 
@@ -49,7 +49,7 @@ class Predicting(Network):
     stop: bool
 
     name = "linear"
-    groups = dict.fromkeys(("W", "Wp", "Wa"), "all")  # type: ignore[assignment]
+    groups = dict.fromkeys(("W", "W_p", "W_a"), "all")  # type: ignore[assignment]
 
     @property
     def observables(self) -> tuple[Observable, ...]:
@@ -60,15 +60,15 @@ class Predicting(Network):
             return array_namespace(params["W"]).linalg.svd(params["W"], compute_uv=False)
 
         of_modes = (
-            Observable("p", lambda params: diagonal(params["Wp"]), ("j",), "diagonal of Wp"),
+            Observable("p", lambda params: diagonal(params["W_p"]), ("j",), "diagonal of W_p"),
             Observable("s", lambda params: diagonal(gram(params["W"])), ("j",), "diagonal of F"),
-            Observable("asymmetry", lambda params: norm(params["Wp"] - params["Wp"].swapaxes(1, 2), (1, 2)), (), "norm of Wp - Wp^T"),
-            Observable("commutator", self.commutator, (), "norm of F Wp - Wp F"),
-            Observable.parameter("Wp", n2, "predictor"),
+            Observable("asymmetry", lambda params: norm(params["W_p"] - params["W_p"].swapaxes(1, 2), (1, 2)), (), "norm of W_p - W_p^T"),
+            Observable("commutator", self.commutator, (), "norm of F W_p - W_p F"),
+            Observable.parameter("W_p", n2, "predictor"),
         )
         average = (
-            Observable.parameter("Wa", ("k", "j"), "weights of the target"),
-            Observable("tau", self.follows, ("j",), "diagonal of Wa W^T, over that of F"),
+            Observable.parameter("W_a", ("k", "j"), "weights of the target"),
+            Observable("tau", self.follows, ("j",), "diagonal of W_a W^T, over that of F"),
         )
         return (
             Observable.parameter("W", ("k", "j"), "weights"),
@@ -78,16 +78,16 @@ class Predicting(Network):
         )
 
     def initial(self, rngs: Sequence[Generator], dtype: str = "float64") -> Params:
-        """W and Wp (R, ...), drawn in this order, and Wa = W."""
+        """W and W_p (R, ...), drawn in this order, and W_a = W."""
         params = super().initial(rngs, dtype)
         if self.eps is not None:
-            del params["Wp"]
-        return params | ({"Wa": params["W"].copy()} if self.beta else {})
+            del params["W_p"]
+        return params | ({"W_a": params["W"].copy()} if self.beta else {})
 
     def predictor(self, params: Params) -> Array:
-        """Wp (R, n2, n2): what is learned, or as it is set."""
+        """W_p (R, n2, n2): what is learned, or as it is set."""
         if self.eps is None:
-            return params["Wp"]
+            return params["W_p"]
         U, w, _ = array_namespace(params["W"]).linalg.svd(params["W"], full_matrices=False)
         values = w + self.eps * w.max(axis=1)[:, None]
         return (U * values[:, None]) @ U.swapaxes(1, 2)
@@ -95,33 +95,33 @@ class Predicting(Network):
     def loss_and_gradients(self, params: Params, batch: Batch) -> tuple[Array, Params]:
         """Loss (R,), decay included, and what it moves by parameter (R, ...): alpha is a factor of the predictor's gradient."""
         W, batch = params["W"], on_same_device(params["W"], batch)
-        Wp, target = self.predictor(params), params.get("Wa", W)
+        W_p, target = self.predictor(params), params.get("W_a", W)
         one, two = batch["one"], batch["two"]
         count = one.shape[1]
         read = one @ W.swapaxes(1, 2)  # (R, B, n2)
-        off = read @ Wp.swapaxes(1, 2) - two @ target.swapaxes(1, 2)  # (R, B, n2)
+        off = read @ W_p.swapaxes(1, 2) - two @ target.swapaxes(1, 2)  # (R, B, n2)
         back = (off * (1 / count)).swapaxes(1, 2)  # (R, n2, B)
-        moves = {"W": Wp.swapaxes(1, 2) @ (back @ one) + self.decay * W}
+        moves = {"W": W_p.swapaxes(1, 2) @ (back @ one) + self.decay * W}
         if not self.stop:
             moves["W"] = moves["W"] - back @ two
         loss = 0.5 * ((off * off).sum(axis=2).mean(axis=1) + self.decay * (W * W).sum(axis=(1, 2)))
         if self.eps is None:
-            moves["Wp"] = self.alpha * (back @ read) + self.decay * Wp
-            loss = loss + 0.5 * self.decay / self.alpha * (Wp * Wp).sum(axis=(1, 2))
+            moves["W_p"] = self.alpha * (back @ read) + self.decay * W_p
+            loss = loss + 0.5 * self.decay / self.alpha * (W_p * W_p).sum(axis=(1, 2))
         if self.beta:
-            moves["Wa"] = self.beta * (target - W)
+            moves["W_a"] = self.beta * (target - W)
         return loss, moves
 
     def commutator(self, params: Params) -> Array:
-        """|F Wp - Wp F| (R,)."""
-        F, Wp = gram(params["W"]), params["Wp"]
-        return norm(F @ Wp - Wp @ F, (1, 2))
+        """|F W_p - W_p F| (R,)."""
+        F, W_p = gram(params["W"]), params["W_p"]
+        return norm(F @ W_p - W_p @ F, (1, 2))
 
     def follows(self, params: Params) -> Array:
         """tau (R, n2): 1 where W is 0."""
         s = diagonal(gram(params["W"]))
         tiny = np.finfo(s.dtype).tiny
-        return (diagonal(params["Wa"] @ params["W"].swapaxes(1, 2)) + tiny) / (s + tiny)
+        return (diagonal(params["W_a"] @ params["W"].swapaxes(1, 2)) + tiny) / (s + tiny)
 
 
 def gram(W: Array) -> Array:
@@ -167,8 +167,8 @@ def make(values: Settings, seeds: tuple[int, ...], model: str, dtype: str) -> Ex
     if not learns and "p" in start:
         raise ParamError("p is of a predictor at the start, and predictor=set takes it from W")
     matrices = {"W": np.sqrt(start["s"])[:, None] * np.eye(n2, n1)} if "s" in start else {}
-    matrices |= {"Wp": np.diag(start["p"])} if "p" in start else {}
-    shapes = {"W": (n2, n1), "Wp": (n2, n2)}
+    matrices |= {"W_p": np.diag(start["p"])} if "p" in start else {}
+    shapes = {"W": (n2, n1), "W_p": (n2, n2)}
     laws = {name: InitialLaw(shape, "normal", values["init_scale"], matrices.get(name)) for name, shape in shapes.items()}
     alpha, decay, beta, sigma2, eps = (float(values[name]) for name in ("alpha", "decay", "beta", "sigma2", "eps"))
     params = {"alpha": alpha, "eta": decay, "sigma2": sigma2}
@@ -193,11 +193,11 @@ def averaged(facts: TrainingFacts) -> list[str]:
     return [] if facts.config["beta"] else ["beta is 0: there is no moving average"]
 
 
-MATRICES, ALIGNED, MODES = ("F", "W", "Wp"), ("asymmetry", "commutator"), ("p", "s")
+MATRICES, ALIGNED, MODES = ("F", "W", "W_p"), ("asymmetry", "commutator"), ("p", "s")
 OF_MODES = {"p": np.array([0.05, 0.3, 0.6]), "s": np.array([0.5, 0.3, 0.7])}
 FITS = {"predictor": ("trained",), "stop": (True,), "momentum": (0,)}
 ALONE = {**FITS, "beta": (0.0,)}
-OF_WEIGHTS: Mapping[str, Any] = {"step": "all", "start": ("W", "Wp")}
+OF_WEIGHTS: Mapping[str, Any] = {"step": "all", "start": ("W", "W_p")}
 
 DOC = "a linear network learns from two views, with a predictor (tian2021understanding)"
 PAIRS = {
@@ -216,7 +216,7 @@ PAIRS = {
         example={**OF_MODES, "beta": 0.4},
     ),
     "self_supervised.byol": pair_of(
-        *ALIGNED, *MATRICES, "Wa", step="all", start=("W", "Wp", "Wa"), requirements=FITS, other_misfits=averaged, example={"beta": 0.4}
+        *ALIGNED, *MATRICES, "W_a", step="all", start=("W", "W_p", "W_a"), requirements=FITS, other_misfits=averaged, example={"beta": 0.4}
     ),
     "self_supervised.no_stop": pair_of(*MATRICES, **OF_WEIGHTS, requirements={**ALONE, "stop": (False,)}, example={"stop": False}),
     # a batch makes of equal singular values unequal ones, and their order is by size

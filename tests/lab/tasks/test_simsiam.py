@@ -24,10 +24,10 @@ def test_views() -> None:
     assert np.all(np.abs(seen - exact) < 5 * 1.3 * (2 / 20_000) ** 0.5)
 
 
-def loss(W: Any, Wp: Any, target: Any, batch: Any, alpha: float) -> float:
+def loss(W: Any, W_p: Any, target: Any, batch: Any, alpha: float) -> float:
     """A pair of views at a time; target (n2, n1) stands still."""
-    of_views = [0.5 * np.sum((Wp @ W @ x - target @ other) ** 2) for x, other in zip(batch["one"], batch["two"], strict=True)]
-    return float(np.mean(of_views) + 0.035 * np.sum(W**2) + 0.035 / alpha * np.sum(Wp**2))
+    of_views = [0.5 * np.sum((W_p @ W @ x - target @ other) ** 2) for x, other in zip(batch["one"], batch["two"], strict=True)]
+    return float(np.mean(of_views) + 0.035 * np.sum(W**2) + 0.035 / alpha * np.sum(W_p**2))
 
 
 def slope(f: Any, A: Any) -> Any:
@@ -61,24 +61,24 @@ def test_steps_by_hand(option: str) -> None:
         p = {name: value[r] for name, value in start.items()}
         for i in range(3):
             batch = {name: value[r] for name, value in made.stream(i).items()}
-            W, fixed = p["W"], p.get("Wa", p["W"])
-            if "Wp" not in p:
+            W, fixed = p["W"], p.get("W_a", p["W"])
+            if "W_p" not in p:
                 s, U = np.linalg.eigh(W @ W.T)
-                Wp = U @ np.diag(np.sqrt(s) + 0.2 * np.sqrt(s.max())) @ U.T
+                W_p = U @ np.diag(np.sqrt(s) + 0.2 * np.sqrt(s.max())) @ U.T
             else:
-                Wp = p["Wp"]
-            new = {"W": W - STEP * slope(lambda A, Wp=Wp, t=fixed, b=batch: loss(A, Wp, A if option == "no stop" else t, b, alpha), W)}
-            if "Wp" in p:
-                new["Wp"] = Wp - STEP * alpha * slope(lambda A, W=W, t=fixed, b=batch: loss(W, A, t, b, alpha), Wp)
-            if "Wa" in p:
-                new["Wa"] = fixed + STEP * beta * (W - fixed)
-            off = 0 if "Wp" in p else 0.035 * np.sum(Wp**2)
-            assert run.observables["loss"][r, i] == pytest.approx(loss(W, Wp, fixed, batch, alpha) - off, rel=1e-9)
+                W_p = p["W_p"]
+            new = {"W": W - STEP * slope(lambda A, W_p=W_p, t=fixed, b=batch: loss(A, W_p, A if option == "no stop" else t, b, alpha), W)}
+            if "W_p" in p:
+                new["W_p"] = W_p - STEP * alpha * slope(lambda A, W=W, t=fixed, b=batch: loss(W, A, t, b, alpha), W_p)
+            if "W_a" in p:
+                new["W_a"] = fixed + STEP * beta * (W - fixed)
+            off = 0 if "W_p" in p else 0.035 * np.sum(W_p**2)
+            assert run.observables["loss"][r, i] == pytest.approx(loss(W, W_p, fixed, batch, alpha) - off, rel=1e-9)
             p = new
         for name, value in p.items():
             if name in run.final:
                 np.testing.assert_allclose(run.final[name][r], value, atol=1e-8, err_msg=name)
-        assert ("Wp" in run.final) is (option != "set")
+        assert ("W_p" in run.final) is (option != "set")
 
 
 def test_modes_at_the_start() -> None:
@@ -94,11 +94,11 @@ def test_modes_at_the_start() -> None:
 def test_a_target_that_follows() -> None:
     """tau is 1 at the start and below 1 while modes grow; by a loop over modes."""
     run = odesim.train(
-        "simsiam", settings={"p": [0.1, 0.4, 0.2], "s": [0.2, 0.9, 0.4], "beta": 0.4}, steps=100, save=2, observe=["W", "Wa"]
+        "simsiam", settings={"p": [0.1, 0.4, 0.2], "s": [0.2, 0.9, 0.4], "beta": 0.4}, steps=100, save=2, observe=["W", "W_a"]
     )
-    tau, W, Wa = (run.observables[name][0] for name in ("tau", "W", "Wa"))
+    tau, W, W_a = (run.observables[name][0] for name in ("tau", "W", "W_a"))
     assert np.all(tau[0] == 1) and np.all(tau[1] < 1)
-    np.testing.assert_allclose(tau[1], [Wa[1, j] @ W[1, j] / (W[1, j] @ W[1, j]) for j in range(3)], rtol=1e-12)
+    np.testing.assert_allclose(tau[1], [W_a[1, j] @ W[1, j] / (W[1, j] @ W[1, j]) for j in range(3)], rtol=1e-12)
 
 
 def test_smaller_steps_and_larger_batches_are_nearer() -> None:
@@ -106,7 +106,7 @@ def test_smaller_steps_and_larger_batches_are_nearer() -> None:
     far = []
     for eta, batch in ((0.04, 64), (0.01, 256)):
         found = odesim.compare("self_supervised.byol", task="simsiam", settings={"beta": 0.4, "eta": eta, "batch": batch},
-                               seeds=range(4), steps=round(4 / eta), save=2, observables=["W", "Wa", "Wp"])  # fmt: skip
-        off = [found.training[name][:, -1] - found.theory[name][:, -1] for name in ("W", "Wa", "Wp")]
+                               seeds=range(4), steps=round(4 / eta), save=2, observables=["W", "W_a", "W_p"])  # fmt: skip
+        off = [found.training[name][:, -1] - found.theory[name][:, -1] for name in ("W", "W_a", "W_p")]
         far.append(np.sqrt(sum((x**2).sum() for x in off)))
     assert 2.5 < far[0] / far[1] < 6

@@ -19,19 +19,19 @@ def modes(t: float, y: Arrays, q: Arrays) -> Arrays:
 
 def matrices(t: float, y: Arrays, q: Arrays) -> Arrays:
     """Lemma 1, with X = I and X' = sigma2 I."""
-    W, Wp = y["W"], y["Wp"]
-    Wa = {"Wa": W, **y}["Wa"]
-    pull = -Wp @ W @ (np.eye(W.shape[1]) * (1 + q["sigma2"])) + Wa
-    out = {"Wp": q["alpha"] * pull @ W.T - q["eta"] * Wp, "W": Wp.T @ pull - q["eta"] * W}
-    return out | ({"Wa": q["beta"] * (W - Wa)} if "Wa" in y else {})
+    W, W_p = y["W"], y["W_p"]
+    W_a = {"W_a": W, **y}["W_a"]
+    pull = -W_p @ W @ (np.eye(W.shape[1]) * (1 + q["sigma2"])) + W_a
+    out = {"W_p": q["alpha"] * pull @ W.T - q["eta"] * W_p, "W": W_p.T @ pull - q["eta"] * W}
+    return out | ({"W_a": q["beta"] * (W - W_a)} if "W_a" in y else {})
 
 
 def no_stop(t: float, y: Arrays, q: Arrays) -> Arrays:
-    """W' = -H W as in Theorem 2; Wp as with the stop-gradient, which it does not feel."""
-    W, Wp = y["W"], y["Wp"]
-    one = np.eye(len(Wp))
-    H = q["sigma2"] * (Wp.T @ Wp + one) + (Wp - one).T @ (Wp - one) + q["eta"] * one
-    return {"W": -H @ W, "Wp": matrices(t, y, q)["Wp"]}
+    """W' = -H W as in Theorem 2; W_p as with the stop-gradient, which it does not feel."""
+    W, W_p = y["W"], y["W_p"]
+    one = np.eye(len(W_p))
+    H = q["sigma2"] * (W_p.T @ W_p + one) + (W_p - one).T @ (W_p - one) + q["eta"] * one
+    return {"W": -H @ W, "W_p": matrices(t, y, q)["W_p"]}
 
 
 def direct_pred(t: float, y: Arrays, q: Arrays) -> Arrays:
