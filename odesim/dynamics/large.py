@@ -13,7 +13,7 @@ from scipy.sparse.linalg import splu
 from odesim.base.arrays import Array
 from odesim.base.errors import ParamError, counted
 from odesim.dynamics.field import MOST_STATES, Field, independent
-from odesim.dynamics.newton import ALIKE, BESIDE, CLOSE, FAR, MOST_ITERATIONS, ROUNDING, UNKNOWN, no_longer
+from odesim.dynamics.newton import ALIKE, BESIDE, CLOSE, FAR, MOST_ITERATIONS, ROUNDING, UNKNOWN, no_longer, size_of
 from odesim.ir.linear_systems import Dense, Jacobian, LeastResiduals, Pattern, Products, Sparse, Structured
 
 # Where a Jacobian, or its factors, are too large to be written down: what its products say of their terms, and what factors take.
@@ -327,10 +327,10 @@ class Point:
         return bool(np.linalg.norm(J @ d - self.right) <= STUCK * b and np.linalg.norm(d) * J.size * SINGULAR <= b)
 
 
-def find_large_root(field: Field, start: Array) -> LargeRoot | None:
+def find_large_root(field: Field, start: Array, unit: float = 1.0) -> LargeRoot | None:
     """The rest state to which Newton's method comes from start (n,), on the leaf of the declared laws there; None where to none.
 
-    Raises ParamError for too many laws.
+    unit: the size of states, as odesim.dynamics.newton has it. Raises ParamError for too many laws.
     """
     laws = field.constants(start)
     kept = field.kept(laws, start)
@@ -348,13 +348,13 @@ def find_large_root(field: Field, start: Array) -> LargeRoot | None:
         return Point(y, field(y), (field.kept(laws, y) - kept)[finite], rows[finite], J)
 
     with np.errstate(all="ignore"):
-        return _iterated(at, start, _whole) or _iterated(at, start, _halved)
+        return _iterated(at, start, unit, _whole) or _iterated(at, start, unit, _halved)
 
 
 At = Callable[[Array], Point]
 
 
-def _iterated(at: At, start: Array, choose: Callable[[At, Point, Array], Point | None]) -> LargeRoot | None:
+def _iterated(at: At, start: Array, unit: float, choose: Callable[[At, Point, Array], Point | None]) -> LargeRoot | None:
     """The root to which corrections chosen like this lead from start (n,)."""
     here, before, tolerance, least = at(start), None, LOOSE, 1.0
     for _ in range(MOST_ITERATIONS):
@@ -362,17 +362,18 @@ def _iterated(at: At, start: Array, choose: Callable[[At, Point, Array], Point |
             return None
         size = np.maximum(np.abs(here.y), 1.0)
         noise = ROUNDING * here.J.terms(size)
-        correct = correction_of(here.J, tolerance, least * float(np.linalg.norm(noise)))
+        floor = ROUNDING * float(np.linalg.norm(here.J.terms(np.maximum(np.abs(here.y), unit))))
+        correct = correction_of(here.J, tolerance, least * floor)
         if correct is None:
             return None
         d = correct(here.right)
-        longest, most = float(np.max(np.abs(d))), float(np.max(size))
+        longest, most = float(np.max(np.abs(d))), size_of(here.y, unit)
         small = longest <= CLOSE * most or (longest <= UNKNOWN * most and bool(np.all(np.abs(here.f) <= noise)))
         if small and here.J.by_products and tolerance > TIGHT:  # short because what is slow is left out?
             tolerance = TIGHT
             continue
         if small and here.is_met(d, correct.left):
-            return None if before is not None and _fades(before, here) else _accepted(at, here, d, correct, noise)
+            return None if before is not None and _fades(before, here) else _accepted(at, here, unit, d, correct, noise)
         if small and not (here.J.by_products and least):
             return None
         if small:  # beside what is rounding of others, an equation may be far from met by its own terms
@@ -390,14 +391,14 @@ def _iterated(at: At, start: Array, choose: Callable[[At, Point, Array], Point |
 def _fades(before: Point, here: Point) -> bool:
     """Whether a right-hand side came to 0 by rounding alone, as odesim.dynamics.newton.fades says: its slope fades with it."""
     d = here.y - before.y
-    if np.max(np.abs(d)) <= FAR * max(1.0, float(np.max(np.abs(here.y)))):
+    if np.max(np.abs(d)) <= FAR * size_of(here.y):
         return False
     return bool(np.any(np.abs(here.J.change(d)) < 0.5 * np.abs(before.J.change(d)) - ROUNDING * before.J.terms(d)))
 
 
 def _whole(at: At, here: Point, d: Array) -> Point:
     """The state after Newton's correction, but no leap beyond what the state is like."""
-    return at(here.y + no_longer(d, max(1.0, float(np.max(np.abs(here.y))))))
+    return at(here.y + no_longer(d, size_of(here.y)))
 
 
 def _halved(at: At, here: Point, d: Array) -> Point | None:
@@ -409,28 +410,34 @@ def _halved(at: At, here: Point, d: Array) -> Point | None:
     return None
 
 
-def _accepted(at: At, here: Point, d: Array, correct: Correction, noise: Array) -> LargeRoot:
-    """The root, after a last correction where that makes f smaller."""
-    better = at(here.y + d)
-    if np.max(np.abs(better.f)) < np.max(np.abs(here.f)):
+def _accepted(at: At, here: Point, unit: float, d: Array, correct: Correction, noise: Array) -> LargeRoot:
+    """The root, after last corrections where they make f smaller, as odesim.dynamics.newton has them."""
+    for _ in range(MOST_ITERATIONS):
+        better = at(here.y + d)
+        if not np.max(np.abs(better.f)) < np.max(np.abs(here.f)):
+            break
         here = better
+        again = None if np.max(np.abs(d)) <= CLOSE * size_of(here.y, unit) else correction_of(here.J, TIGHT, 0.0)
+        if again is None:
+            break
+        d, correct = again(here.right), again
     rng, n = np.random.default_rng(2), len(noise)
     correct = correction_of(here.J, LOOSE, 0.0) or correct if here.J.by_products else correct
-    longest = UNKNOWN * max(1.0, float(np.max(np.abs(here.y))))
+    longest = UNKNOWN * size_of(here.y)
     doubt = correct(noise * rng.choice([-1.0, 1.0], n)) + longest * (correct.null @ np.ones(correct.null.shape[1]))
     doubt = no_longer(np.abs(doubt) + np.abs(d), longest)
     beside = at(here.y + doubt).J
     # how far eigenvalues move with the state, by products with signs: the largest row, of which a random sum is a part
     moved = [np.max(np.abs(beside.change(z) - here.J.change(z))) for z in rng.choice([-1.0, 1.0], (3, n))]
-    return LargeRoot(here.y, float(np.max(np.abs(here.f))), here.J, 4 * float(max(moved)), _at_kink(at, here))
+    return LargeRoot(here.y, float(np.max(np.abs(here.f))), here.J, 4 * float(max(moved)), _at_kink(at, here, unit))
 
 
-def _at_kink(at: At, here: Point) -> bool:
+def _at_kink(at: At, here: Point, unit: float) -> bool:
     """Whether the Jacobian jumps at a root, as odesim.dynamics.newton.at_kink says, by its product with a random vector."""
     rng, normals = np.random.default_rng(0), here.J.normals
     d, z = rng.standard_normal((2, len(here.y)))
     d -= normals.T @ (normals @ d)
-    d *= BESIDE * max(1.0, float(np.max(np.abs(here.y)))) / float(np.max(np.abs(d)))
+    d *= BESIDE * size_of(here.y, unit) / float(np.max(np.abs(d)))
     sides = [(at(here.y + d / k).J.change(z), at(here.y - d / k).J.change(z)) for k in (1, 16)]
     far, near = (float(np.linalg.norm(a - b)) for a, b in sides)
     return near > max(far / 2, ALIKE * float(np.linalg.norm(sides[1][0])))

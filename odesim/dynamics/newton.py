@@ -11,7 +11,7 @@ from odesim.symbolic.parts import Invariant
 
 MOST_ITERATIONS = 60
 CLOSE = 1e-10
-"""The last correction of an accepted state, relative to the largest of its numbers and 1."""
+"""The last correction of an accepted state, relative to the largest of its numbers and the unit."""
 DAMPING = (0.0, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0)
 """Damping that is tried, as parts of the largest singular value."""
 FAR = 1e-3
@@ -59,8 +59,10 @@ class Spectrum:
         return "neutral" if self.resting else "stable"
 
 
-def find_root(field: Field, start: Array) -> Root | None:
+def find_root(field: Field, start: Array, unit: float = 1.0) -> Root | None:
     """The rest state to which Newton's method comes from start (n,), on the leaf of the invariants there; None where to none.
+
+    unit: the size of states, at most 1: those of nanomoles in mol are 1e-9, and what is small beside 1 is not small beside them.
 
     First without damping: (mu - v) exp(v^2/2) grows on the way to its root, and whoever makes f smaller with every step stays away. Then
     with damping.
@@ -72,39 +74,48 @@ def find_root(field: Field, start: Array) -> Root | None:
         return np.concatenate([field(y), field.weights @ y - fixed, field.kept(laws, y) - kept])
 
     with np.errstate(all="ignore"):
-        return _iterated(field, start, laws, residual, _whole) or _iterated(field, start, laws, residual, _damped)
+        return _iterated(field, start, unit, laws, residual, _whole) or _iterated(field, start, unit, laws, residual, _damped)
 
 
 Residual = Callable[[Array], Array]
 Choice = Callable[["Step", Array, Array, Residual], Array | None]
 
 
-def _iterated(field: Field, y: Array, laws: tuple[Invariant, ...], residual: Residual, choose: Choice) -> Root | None:
+def _iterated(field: Field, y: Array, unit: float, laws: tuple[Invariant, ...], residual: Residual, choose: Choice) -> Root | None:
     """The root to which corrections chosen like this lead from y (n,)."""
     values, last = residual(y), (np.zeros(len(y)), np.zeros((len(y), len(y))))
     for _ in range(MOST_ITERATIONS):
-        J, normals = field.jacobian(y), field.normals(laws, y)
-        # invariants weigh as much as the right-hand side does: beside rows of 1 a Jacobian of 1e-15, as of exp(-y), would be rounding
-        weight = np.where(np.arange(len(values)) < len(y), 1.0, float(np.linalg.norm(J)) or 1.0)
-        A = np.vstack([J, normals])
-        if len(A) != len(values):
+        equation = _equation(field, y, laws, values)
+        if equation is None:
             return None
-        A, G = A * weight[:, None], values * weight
-        if not (np.isfinite(A).all() and np.isfinite(G).all()):  # with their weights: the norm of a Jacobian of 1e200 overflows
-            return None
-        U, s, V = singular(A)
-        step, size = Step(U, s, V, -(U.T @ G)), np.maximum(np.abs(y), 1.0)
+        J, A, G, weight, step = equation
+        U, s, size = step.U, step.s, np.maximum(np.abs(y), 1.0)
         noise = ROUNDING * (np.abs(U).T @ (np.abs(A) @ size))
-        if step.is_small(CLOSE * float(np.max(size)), noise):
+        if step.is_small(CLOSE * size_of(y, unit), noise):
             # where more is asked than there are numbers, the least squares of what cannot be met are no root: z' = -z that keeps z^2 = 1
             beyond = float(np.linalg.norm(G - U @ (U.T @ G)))
             met = beyond <= CLOSE * s[0] * float(np.max(size)) and not fades(J, *last, float(np.max(size)))
-            return _accepted(field, y, step, noise, laws) if met else None
+            return _accepted(field, y, unit, step, noise, laws, residual) if met else None
         d = choose(step, y, G, lambda y, weight=weight: residual(y) * weight)  # type: ignore[misc]
         if d is None:
             return None
         y, values, last = y + d, residual(y + d), (d, J)
     return None
+
+
+def _equation(field: Field, y: Array, laws: tuple[Invariant, ...], values: Array) -> tuple[Array, Array, Array, Array, "Step"] | None:
+    """The Jacobian (n, n) at y (n,), and Newton's equation A d = -G (m, n), its rows' weights and its Step; None if not finite."""
+    J, normals = field.jacobian(y), field.normals(laws, y)
+    # invariants weigh as much as the right-hand side does: beside rows of 1 a Jacobian of 1e-15, as of exp(-y), would be rounding
+    weight = np.where(np.arange(len(values)) < len(y), 1.0, float(np.linalg.norm(J)) or 1.0)
+    A = np.vstack([J, normals])
+    if len(A) != len(values):
+        return None
+    A, G = A * weight[:, None], values * weight
+    if not (np.isfinite(A).all() and np.isfinite(G).all()):  # with their weights: the norm of a Jacobian of 1e200 overflows
+        return None
+    U, s, V = singular(A)
+    return J, A, G, weight, Step(U, s, V, -(U.T @ G))
 
 
 def singular(A: Array) -> tuple[Array, Array, Array]:
@@ -134,7 +145,12 @@ def fades(J: Array, d: Array, before: Array, size: float) -> bool:
 
 def _whole(step: "Step", y: Array, G: Array, residual: Residual) -> Array | None:
     """Newton's correction (n,), but no leap beyond what the state is like."""
-    return no_longer(step.damped(0.0), max(1.0, float(np.max(np.abs(y)))))
+    return no_longer(step.damped(0.0), size_of(y))
+
+
+def size_of(y: Array, unit: float = 1.0) -> float:
+    """The size of a state y (n,): its largest number, or the unit."""
+    return max(unit, float(np.max(np.abs(y))))
 
 
 def no_longer(d: Array, most: float) -> Array:
@@ -176,24 +192,32 @@ class Step:
         return bool(np.all((np.abs(self.right) <= length * self.s) | (np.abs(self.right) <= noise)))
 
 
-def _accepted(field: Field, y: Array, step: Step, noise: Array, laws: tuple[Invariant, ...]) -> Root:
-    """The root, after a last correction where that makes f smaller."""
-    J, d = field.jacobian(y), step.damped(0.0)
-    better = y + d
-    if np.max(np.abs(field(better))) < np.max(np.abs(field(y))):
-        J, y = field.jacobian(better), better
+def _accepted(field: Field, y: Array, unit: float, step: Step, noise: Array, laws: tuple[Invariant, ...], residual: Residual) -> Root:
+    """The root, after a last correction where that makes f smaller, and more of them where noise, which is beside 1, is not CLOSE."""
+    J, last, after = field.jacobian(y), step, np.max(np.abs(field(y)))
+    for _ in range(MOST_ITERATIONS):
+        d, before = last.damped(0.0), after
+        after = np.max(np.abs(field(y + d)))
+        if not after < before:
+            break
+        y = y + d
+        J = field.jacobian(y)
+        equation = None if np.max(np.abs(d)) <= CLOSE * size_of(y, unit) else _equation(field, y, laws, residual(y))
+        if equation is None:
+            break
+        last = equation[-1]
     # at a root of higher order the state is known to a few digits only, and so are its eigenvalues: how far they move tells which are 0
     doubt = replace(step, right=np.maximum(np.abs(step.right), noise)).damped(0.0)
-    doubt = no_longer(doubt, UNKNOWN * max(1.0, float(np.max(np.abs(y)))))
+    doubt = no_longer(doubt, UNKNOWN * size_of(y))
     slack = 4 * float(np.linalg.norm(field.jacobian(y + doubt) - J, 2))
     # what no state about the start changes may be changed here, where a condition is another
     weights, normals = field.weights, field.normals(laws, y)
     rows = [null_rows(weights, J) if len(weights) else weights, normals[len(weights) :]]
     leaf = independent(np.vstack(rows))
-    return Root(y, float(np.max(np.abs(field(y)))), J, slack, leaf, at_kink(field, y, leaf))
+    return Root(y, float(np.max(np.abs(field(y)))), J, slack, leaf, at_kink(field, y, unit, leaf))
 
 
-def at_kink(field: Field, y: Array, normals: Array) -> bool:
+def at_kink(field: Field, y: Array, unit: float, normals: Array) -> bool:
     """Whether the Jacobian jumps at y (n,) on its leaf: its values on two sides of y come no nearer to each other where these do.
 
     Two opposite ways lie on both sides of every boundary through y. That of -x above 0 and of 2 x below is -1 at 0, and 0 is not stable.
@@ -202,7 +226,7 @@ def at_kink(field: Field, y: Array, normals: Array) -> bool:
         return False
     d = np.random.default_rng(0).standard_normal(len(y))
     d -= normals.T @ (normals @ d)
-    d *= BESIDE * max(1.0, float(np.max(np.abs(y)))) / float(np.max(np.abs(d)))
+    d *= BESIDE * size_of(y, unit) / float(np.max(np.abs(d)))
     far, near = (float(np.linalg.norm(field.jacobian(y + d / k) - field.jacobian(y - d / k))) for k in (1, 16))
     return near > max(far / 2, ALIKE * float(np.linalg.norm(field.jacobian(y + d / 16))))
 

@@ -21,7 +21,7 @@ from odesim.base.options import Values
 from odesim.dynamics.field import LOSS, MOST_STATES, Field, make_field, with_loss
 from odesim.dynamics.large import MOST_LARGE, LargeRoot, find_large_root
 from odesim.dynamics.leading import LEADING, LeadingSpectrum, leading_spectrum
-from odesim.dynamics.newton import Root, Spectrum, find_root, spectrum_of
+from odesim.dynamics.newton import Root, Spectrum, find_root, size_of, spectrum_of
 from odesim.inputs.arguments import check_arguments
 from odesim.inputs.bind import bind
 from odesim.inputs.registry import load_model
@@ -37,7 +37,7 @@ LOOKED_AT = 201
 """Times of a run at which its speed is looked at."""
 RESERVED = ("rest", "mode", "eigenvalue_real", "eigenvalue_imag", "stability", "index", "times", "residual")
 NEAR = 1e-6
-"""The distance, relative to the largest number and 1, within which two states are one."""
+"""The distance, relative to the largest number and the unit, within which two states are one."""
 
 
 @dataclass
@@ -127,8 +127,18 @@ def rest(
         field, starts = starts_of_members(system, values, seed)
     else:
         field = make_field(system, numbers, "rest states", MOST_LARGE)
+        atol = 1e-9 * (1.0 if system.discrete else unit_of(field.layout.join(field.numbers.initial)))
         run = integrate(
-            system, params=params, initial=initial, sizes=sizes, span=values.span, save=LOOKED_AT, method=method, rtol=rtol, seed=seed
+            system,
+            params=params,
+            initial=initial,
+            sizes=sizes,
+            span=values.span,
+            save=LOOKED_AT,
+            method=method,
+            rtol=rtol,
+            atol=atol,
+            seed=seed,
         )
         starts = slow_states(field, np.array([field.layout.join({name: v[k] for name, v in run.y.items()}) for k in range(len(run.t))]))
     return dataset(field, *distinct(field, starts, Order(field, up_to) if up_to else None))
@@ -197,18 +207,24 @@ class Order:
         return out
 
 
+def unit_of(states: Array) -> float:
+    """The size of states, any array of their numbers: 1, or their largest number where that is less and not 0."""
+    return min(1.0, float(np.max(np.abs(states)))) or 1.0
+
+
 def distinct(field: Field, starts: Array, order: Order | None) -> tuple[list[Rest], Mapping[str, int]]:
     """The rest states to which starts (N, n) lead, each once, and how many starts there were, led nowhere, and led outside."""
     rests: list[Rest] = []
     counts = {"starts": len(starts), "failed": 0, "outside": 0}
+    unit = unit_of(starts)
     for start in starts:
-        root = find_root(field, start) if field.n <= MOST_STATES else find_large_root(field, start)
+        root = (find_root if field.n <= MOST_STATES else find_large_root)(field, start, unit)
         if root is None or field.outside(root.y):
             counts["failed" if root is None else "outside"] += 1
             continue
         if order is not None:
             order.check(root.y)
-        known = next((r for r in rests if is_same(r.root, root, order)), None)
+        known = next((r for r in rests if is_same(r.root, root, order, unit)), None)
         if known is not None:
             known.times += 1
         else:
@@ -217,10 +233,10 @@ def distinct(field: Field, starts: Array, order: Order | None) -> tuple[list[Res
     return rests, counts
 
 
-def is_same(a: Root | LargeRoot, b: Root | LargeRoot, order: Order | None) -> bool:
-    """Whether two roots are one state."""
+def is_same(a: Root | LargeRoot, b: Root | LargeRoot, order: Order | None, unit: float = 1.0) -> bool:
+    """Whether two roots are one state. unit: a size of states."""
     y = b.y if order is None else order.nearest(a.y, b.y)
-    return bool(np.max(np.abs(a.y - y)) <= NEAR * max(1.0, float(np.max(np.abs(a.y)))))
+    return bool(np.max(np.abs(a.y - y)) <= NEAR * size_of(a.y, unit))
 
 
 def labels_of(system: System) -> dict[str, str]:

@@ -19,9 +19,10 @@ RESERVED = frozenset((
     "or_eq", "private", "protected", "public", "register", "reinterpret_cast", "requires", "short", "signed", "sizeof", "static",
     "static_assert", "static_cast", "struct", "switch", "template", "this", "thread_local", "throw", "true", "typedef", "typeid",
     "typename", "union", "unsigned", "using", "virtual", "void", "volatile", "wchar_t", "xor", "xor_eq", "EOF", "INFINITY", "MAXFLOAT",
-    "NAN", "NULL", "alloca", "fabs", "fma", "rint", "stderr", "stdin", "stdout", "team",
+    "NAN", "NULL", "alloca", "fabs", "fma", "linux", "restrict", "rint", "stderr", "stdin", "stdout", "team", "typeof", "typeof_unqual",
+    "unix",
 ))  # fmt: skip
-"""Keywords, macros, and what a text calls by these names."""
+"""Keywords, those of C (exports) too, macros, and what a text calls by these names."""
 OURS = re.compile(r"(odesim|ODESIM|elementary|circular|special|stages|M|FP|HUGE)_\w+")
 """Names of our own functions, and of more macros."""
 

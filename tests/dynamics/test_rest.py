@@ -58,6 +58,17 @@ def test_roots_of_a_polynomial(name):
     assert int(found["times"].sum()) + found.attrs["failed"] == 60
 
 
+@pytest.mark.parametrize("unit", [1.0, 1e-6, 1e-9, 1e-12])
+def test_a_unit_changes_no_digits(unit):
+    """x' = (x - 1)(x - 3)(5 - x) in units of 1e-9, as of nanomoles in mol, has the same states, each once, with the same eigenvalues."""
+    s = symbols("s", positive=True)
+    scaled = system({x: (x - s) * (x - 3 * s) * (5 * s - x) / s**2}, params=(Param(s, unit, Interval.open(0, oo), "unit"),))
+    found = odesim.rest(scaled, vary={"x": unit * np.linspace(0.2, 6, 30)})
+    order = np.argsort(found["x"].values)
+    np.testing.assert_allclose(found["x"].values[order] / unit, [1, 3, 5], rtol=1e-12)  # rounding
+    np.testing.assert_allclose(found["eigenvalue_real"].values[order, 0], [-8, 4, -8], rtol=1e-10)
+
+
 def test_states_of_the_potts_model():
     """At c = 4.4 there are the uniform state, and a stable and a growing one with one larger overlap, each in N places."""
     N, c = 8, 4.4

@@ -129,6 +129,21 @@ def test_c(name, tmp_path):
     np.testing.assert_allclose(rates, np.concatenate([np.ravel(r) for r in want.values()]), rtol=1e-11, atol=1e-13)
 
 
+@pytest.mark.skipif(GCC is None, reason="there is no C compiler")
+@pytest.mark.parametrize("word", ["restrict", "register", "typeof", "linux", "unix", "asm", "y1", "double"])
+def test_a_word_of_c_is_a_name_like_others(word, tmp_path):
+    """A state and a parameter may be called as C's keywords, macros and functions are."""
+    q = Symbol(word, real=True)
+    for system in (
+        System("toy", Source("k", "1"), {}, {q: -q}, (), {q: 1.0}),
+        System("toy", Source("k", "1"), {}, {z: -q * z}, (Param(q, 1.0),), {z: 1.0}),
+    ):
+        source = tmp_path / "model.c"
+        source.write_text(odesim.to_code(system, "c"))
+        command = [str(GCC), "-Wall", "-Werror", "-Wno-unused-const-variable", "-fsyntax-only", str(source)]
+        assert subprocess.run(command, capture_output=True, text=True).stderr == ""
+
+
 def test_numbers_that_are_given():
     made = module(odesim.to_code("joma.nonlinear", "numpy", params={"mu": [1.0, 2.0]}, initial={"v": 0.3}, span=(0, 2)))
     assert made.SIZES == {"M": 2} and made.SPAN == (0.0, 2.0)
