@@ -1,4 +1,4 @@
-"""Modular addition: while logits are small, each frequency of each neuron of a two-layer network grows alone, until one runs away.
+"""Each frequency of a neuron grows alone, until one runs away: modular addition while logits are small.
 
 Neuron n reads theta_x + theta_y, squares it, and writes xi_z for z = x + y mod p. Its weights are waves: theta_j is the sum over k of
 alpha cos(2 pi k j / p + phi), xi_j that of beta cos(2 pi k j / p + psi). Cross-entropy for small logits is -f_(x+y), with the mean over

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
-from textwrap import fill
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,12 +12,12 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from odesim.base.arrays import entry
+from odesim.base.arrays import Array, entry
 from odesim.base.errors import counted
-from odesim.plot.header import add_header
-from odesim.plot.labels import EndLabels, end_labels, place_labels, symbol
-from odesim.plot.layout import Block, add_panels, cells_in_rows, description
-from odesim.plot.style import CATEGORIES, FAINT, INK, WIDTH, few_ticks, literal, ordered_colors, power_text, project_style, root_figure
+from odesim.plot.labels import EndLabels, end_labels, symbol
+from odesim.plot.layout import Block, add_panels, cells_in_rows, description, finish
+from odesim.plot.scales import TimeAxis, make_time_axis
+from odesim.plot.style import CATEGORIES, FAINT, INK, PAGE, WIDTH, few_ticks, literal, ordered_colors, power_text, project_style
 
 if TYPE_CHECKING:
     import xarray
@@ -29,28 +28,29 @@ MOST = 3  # quantities that are drawn, each in a panel
 MODES = 40  # modes that are drawn, evenly chosen among more, with the first and the last
 FACTORS = 10  # the largest, each with two bars
 ZERO = 1e-14  # a loss that is rounding
-LETTERS = 40  # of the name of an axis, in a line
 
 
 def headed(
-    axes: Axes,
+    axes: Axes | Sequence[Axes],
     data: "xarray.Dataset",
     what: str,
     notes: Sequence[str] = (),
     handles: Sequence[Artist] = (),
     labels: Sequence[EndLabels] = (),
+    time_axis: TimeAxis | None = None,
 ) -> Figure:
-    """The figure of these axes with a header: the model, what is drawn of it, and what it is. labels: of lines, which are placed."""
-    figure = root_figure(axes)
-    add_header(figure, ", ".join(filter(None, (literal(data.attrs["model"]), what))), notes, handles, about=description(data.attrs))
-    place_labels(figure, labels)
-    return figure
+    """The figure of these axes with a header: the model, what is drawn of it, and what it is. labels: of lines, which are placed.
+
+    time_axis: of all panels, below which time is named.
+    """
+    title = ", ".join(filter(None, (literal(data.attrs["model"]), what)))
+    panels = [axes] if isinstance(axes, Axes) else axes
+    return finish(panels, labels, (title, notes, handles), time_axis=time_axis, about=description(data.attrs))
 
 
-def time_label(data: "xarray.Dataset", discrete: bool = False) -> str:
-    """The name of the axis of times."""
-    unit = "updates" if discrete else literal(data.attrs.get("time_unit", "") or "")
-    return f"$t$ ({unit})" if unit else "$t$"
+def time_axis_of(data: "xarray.Dataset", times: Array, discrete: bool = False) -> TimeAxis:
+    """The linear axis of times (T,), whose unit is that of the model."""
+    return make_time_axis(times, "updates" if discrete else str(data.attrs.get("time_unit", "") or ""), log=False)
 
 
 # Rest states: their eigenvalues, and where they are, filled if nothing grows there.
@@ -169,7 +169,8 @@ def figure_of_exponents(data: "xarray.Dataset") -> Figure:
     with project_style():
         (axes,) = add_panels(Block([HEIGHT], ONE, (1,)), width=WIDTH)
         axes.axhline(0.0, color=FAINT, lw=0.5)
-        times, values, errors = data["time"].values, data["value"].values, data["error"].values
+        time_axis = time_axis_of(data, data["time"].values, data.attrs["lyapunov"] == 2)
+        times, values, errors = time_axis.x, data["value"].values, data["error"].values
         for k, color in enumerate(ordered_colors(len(values))):
             axes.plot(times, data["running"].values[:, k], color=color)
             axes.errorbar(times[-1], values[k], errors[k], color=color, capsize=1.5, marker="o", ms=2.0)
@@ -178,23 +179,22 @@ def figure_of_exponents(data: "xarray.Dataset") -> Figure:
         ends = late[np.isfinite(late)] if np.isfinite(late).any() else np.zeros(1)  # -inf: a direction that one update loses
         low, high = float(np.min(ends)), float(np.max(ends))
         axes.set_ylim(low - 0.15 * (high - low + 1e-12), max(high, 0.0) + 0.15 * (high - low + 1e-12))
-        axes.set_xlabel(time_label(data, data.attrs["lyapunov"] == 2))
         axes.set_ylabel("mean exponent")
-        return headed(axes, data, f"dimension {float(data['dimension']):.4g}")
+        return headed(axes, data, f"dimension {float(data['dimension']):.4g}", time_axis=time_axis)
 
 
 def figure_of_spectrum(data: "xarray.Dataset") -> Figure:
     """A Figure of a Dataset of odesim.spectrum: real parts of eigenvalues, and the largest and least of a Hessian, over time."""
     kinds, discrete = [name for name in ("eigenvalue_real", "sharpness") if name in data], bool(data.attrs["discrete"])
-    times = data["time"].values
+    time_axis = time_axis_of(data, data["time"].values, discrete)
     with project_style():
         panels = add_panels(Block([HEIGHT], cells_in_rows(len(kinds), len(kinds)), (1,) * len(kinds)), width=WIDTH)
         for axes, kind in zip(panels, kinds, strict=True):
             axes.axhline(0.0, color=FAINT, lw=0.5)
             if kind == "sharpness":
-                axes.plot(times, data["lowest"].values, color=CATEGORIES[1])
+                axes.plot(time_axis.x, data["lowest"].values, color=CATEGORIES[1])
                 for k, row in enumerate(data["sharpness"].values.T):
-                    axes.plot(times, row, color=CATEGORIES[0], lw=1.0 if k == 0 else 0.5)
+                    axes.plot(time_axis.x, row, color=CATEGORIES[0], lw=1.0 if k == 0 else 0.5)
                 axes.set_ylabel("eigenvalue of the Hessian")
             else:
                 values = data[kind].values
@@ -202,12 +202,11 @@ def figure_of_spectrum(data: "xarray.Dataset") -> Figure:
                     values = np.hypot(values, data["eigenvalue_imag"].values)
                 chosen = np.unique(np.linspace(0, values.shape[1] - 1, min(MODES, values.shape[1])).astype(int))
                 for k, color in zip(chosen, ordered_colors(len(chosen)), strict=True):
-                    axes.plot(times, values[:, k], color=color)
+                    axes.plot(time_axis.x, values[:, k], color=color)
                 axes.set_ylabel("size of a multiplier" if discrete else "eigenvalue, real part")
             few_ticks(axes)
-            axes.set_xlabel(fill(time_label(data, discrete), LETTERS // len(kinds)))
         notes = [f"sharpness (blue) and least eigenvalue (orange) of {data.attrs['loss']}"] * ("sharpness" in data)
-        return headed(panels[0], data, "eigenvalues", [literal(note) for note in notes])
+        return headed(panels, data, "eigenvalues", [literal(note) for note in notes], time_axis=time_axis)
 
 
 def figure_of_fit(data: "xarray.Dataset") -> Figure:
@@ -218,32 +217,30 @@ def figure_of_fit(data: "xarray.Dataset") -> Figure:
     labels = [str(label) for label in data["column"].values]
     heads = list(dict.fromkeys(label.partition("[")[0] for label in labels))
     shown, ends = heads[:MOST], list[EndLabels]()
+    time_axis = time_axis_of(data, data["curve_time"].values)
+    measured = time_axis.positions(data["time"].values)
     with project_style():
         cells = [(row, k) for row in (0, 1) for k in range(len(shown))]
-        axes = add_panels(Block([34.0, 15.0], cells, (1,) * len(shown)), width=WIDTH)
+        axes = add_panels(Block([34.0, 15.0], cells, (1,) * len(shown)), width=PAGE if len(shown) == MOST else WIDTH)
         for k, head in enumerate(shown):
             upper, lower = axes[k], axes[len(shown) + k]
             places = [i for i, label in enumerate(labels) if label.partition("[")[0] == head]
             lower.axhline(0.0, color=FAINT, lw=0.5)
             for color, i in zip(ordered_colors(len(places)) if len(places) > 1 else CATEGORIES, places, strict=False):
-                upper.plot(data["curve_time"], data["curve"].values[:, i], color=color, label=labels[i])
+                upper.plot(time_axis.x, data["curve"].values[:, i], color=color, label=labels[i])
                 for panel, points in ((upper, "data"), (lower, "residual")):
-                    panel.plot(data["time"], data[points].values[:, i], "o", color=color, ms=1.8, mew=0, label=f"_{labels[i]}")
+                    panel.plot(measured, data[points].values[:, i], "o", color=color, ms=1.8, mew=0, label=f"_{labels[i]}")
             few_ticks(upper)
             few_ticks(lower, y=3)
             if len(places) > 1:
                 names = [labels[i].partition("[")[2].rstrip("]").replace("][", ",").replace(" ", "") for i in places]
-                ends.append(end_labels(upper, names, data["curve"].values[-1, places].tolist(), float(data["curve_time"][-1])))
-            upper.tick_params(labelbottom=False)
+                ends.append(end_labels(upper, names, data["curve"].values[-1, places].tolist(), float(time_axis.x[-1])))
             lower.set_xlim(upper.get_xlim())
-            lower.set_xlabel(time_label(data))
             upper.set_ylabel(symbol(head))
         axes[len(shown)].set_ylabel("residual")
         values = [f"{symbol(str(n))} = {v:.4g}" for n, v in zip(data["free"].values[:MOST], data["value"].values[:MOST], strict=True)]
         notes = [", ".join(values) + ", ..." * (data.sizes["free"] > MOST), *not_drawn(len(heads))]
-        figure = headed(axes[0], data, "fit", notes, labels=ends)
-        figure.align_ylabels(axes)
-        return figure
+        return headed(axes, data, "fit", notes, labels=ends, time_axis=time_axis)
 
 
 def not_drawn(count: int) -> list[str]:
@@ -286,7 +283,7 @@ def figure_of_sensitivity(data: "xarray.Dataset") -> Figure:
         still = ", ".join(label_of(str(label)) for label in data["quantity"].values[~whole][:MOST])
         notes += [f"without variance: {still}" + ", ..." * (int((~whole).sum()) > MOST)] * (len(varying) < len(whole))
         notes += [f"the {shown} largest of {counted(data.sizes['factor'], 'number')}"] * (data.sizes["factor"] > shown)
-        return headed(panels[0], data, what, notes, [Patch(color=CATEGORIES[n], label=name) for n, name in enumerate(names)])
+        return headed(panels, data, what, notes, [Patch(color=CATEGORIES[n], label=name) for n, name in enumerate(names)])
 
 
 def label_of(text: str) -> str:

@@ -56,19 +56,22 @@ def test_a_loss_of_rounding_is_said(losses):
     assert drawn == [0.0, 1.0, 2.0] and any("drawn as 0" in note for note in notes(figure)) == (losses[0] > 0)
 
 
-@pytest.mark.parametrize("labels", [["v[0]", "v[1]"], ["W[0][1]", "W[2][3]"], ["x", "y"]])
+@pytest.mark.parametrize("labels", [["v[0]", "v[1]"], ["W[0][1]", "W[2][3]"], ["x", "y"], ["v[0]", "v[1]", "loss", "x"]])
 def test_curves_of_a_fit_have_names(labels):
-    """Each entry of an array has its index where its curve ends; a number has its name beside the panel."""
-    t, fine, values = np.arange(4.0), np.linspace(0, 3, 7), np.array([1.0, 3.0])
+    """Each entry of an array has its index where its curve ends; a number has its name beside the panel.
+
+    Below each column time is named, in lines that fit it, and no word is cut off.
+    """
+    t, fine, values = np.arange(4.0), np.linspace(0, 3, 7), 1.0 + 2 * np.arange(len(labels))
     data = xr.Dataset(
         {
             "curve": (("curve_time", "column"), fine[:, None] * values),
             "data": (("time", "column"), t[:, None] * values),
-            "residual": (("time", "column"), np.zeros((4, 2))),
+            "residual": (("time", "column"), np.zeros((4, len(labels)))),
             "value": ("free", [1.0]),
         },
         coords={"column": labels, "time": t, "curve_time": fine, "free": ["mu"]},
-        attrs={"model": "my.model"},
+        attrs={"model": "my.model", "time_unit": "steps times the root of the learning rate"},
     )
     figure = figure_of_fit(data)
     shown = {text.get_text(): text.get_position()[1] for text in figure.axes[0].texts}
