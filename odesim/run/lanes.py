@@ -86,7 +86,7 @@ _PLANS: Memo[KernelPlan | str] = Memo()
 @lru_cache(maxsize=64)
 def compiled_kernel(plan: KernelPlan) -> dict[str, int]:
     """The addresses of a kernel's functions; made once a process."""
-    return load_native(kernel_text(plan), _stem(plan), plan.functions, wide=plan.noise is not None)
+    return load_native(kernel_text(plan), _stem(plan), plan.functions, wide=True)
 
 
 @lru_cache(maxsize=64)

@@ -33,7 +33,7 @@ def load_native(
     time is that of such loops, of straight lines and of what it calls by address, is built in half the time so, and as fast.
     unrolled: with unrolled loops; without, the values of laws and events are built in .6 to .8 of the time, and runs are as fast.
     wide: in the widest registers there are. LLVM takes half of the 512 bits of an Intel processor, whose first ones slowed their clock for
-    them. Normal numbers are drawn in .83 of the time in all of them (family 6, model 167), members without noise are as fast.
+    them. Members in lanes take .67 to .98 of the time in all of them (family 6, model 167).
     Each is a function of odesim.runtime.functions.njit with a signature. It takes int64 and float64, returns one of these or nothing,
     and cannot raise.
     """
