@@ -113,7 +113,7 @@ def check_smooth(system: System) -> System:
         raise ParamError(f"the right-hand side of {system.name} has conditions, and exponents of runs through them are not computed")
     # where a run leaves what its states assume, or is over: it has no exponents beyond
     ends = tuple(event for event in system.events if event.terminal or isinstance(event, Guard))
-    return replace(system, events=ends, invariants=(), observables={}, closed_forms=(), growth=None, display={})
+    return replace(system, events=ends, invariants=(), observables={}, views=(), closed_forms=(), growth=None, display={})
 
 
 @dataclass(frozen=True)
