@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Generator
 from functools import cache, lru_cache
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -36,16 +37,20 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
     gc.enable()
-    share_formulas()
+    share_results()
 
 
-def share_formulas() -> None:
-    """One parser for the formulas of all pictures: each has its own, which reads the same labels of ticks anew (a fifth of drawing)."""
+def share_results() -> None:
+    """Pure functions of other packages that tests call with the same arguments again and again, which these forget."""
     backend = sys.modules.get("matplotlib.backends.backend_agg")
-    if backend is not None:
+    if backend is not None:  # each picture has a parser of formulas, which reads the same labels of ticks anew: a fifth of drawing
         parser = backend.MathTextParser
         parser._parse_cached = lru_cache(4096)(parser._parse_cached.__wrapped__)
         vars(backend)["MathTextParser"] = cache(parser)
+    sympy = sys.modules.get("sympy.functions.elementary.miscellaneous")
+    if sympy is not None:  # each change of a maximum compares all of its arguments anew: a tenth of a run with events
+        connected: Any = cache(sympy.MinMaxBase._is_connected.__func__)
+        sympy.MinMaxBase._is_connected = classmethod(connected)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -230,8 +230,8 @@ SQUARE = System(
 )
 
 
-@pytest.mark.first(2)
-@pytest.mark.parametrize("t0", [0.0, -1e6, 1e3, 1e6])
+@pytest.mark.first(1)
+@pytest.mark.parametrize("t0", [-1e6, 0.0, 1e3, 1e6])
 def test_a_blow_up_at_any_clock(t0: float) -> None:
     """x' = x^2 from 1, whose pole is 1 later, where the steps cannot be shorter than what the clock tells apart."""
     for method in (*ADAPTIVE, *ROSENBROCK):

@@ -105,6 +105,7 @@ def test_a_constant_right_side():
     assert float(found.y_end["x"]) == pytest.approx(6.0, abs=1e-14) and found.stats["steps"] < 10
 
 
+@pytest.mark.first(2)
 @pytest.mark.parametrize("options", [{"save": 7}, {"step": 0.1}, {}], ids=["saves", "fixed", "end"])
 def test_lanes_are_runs(options):
     """Strict members have the bits, steps and events of strict runs."""
