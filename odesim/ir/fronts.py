@@ -27,6 +27,9 @@ ZEROS, WIDE = 0.3, 12
 class Fronts:
     """An elimination in fronts. Front s eliminates the unknowns rows[first[s]] ... of its rows, widths[s] of them.
 
+    The fronts stand in levels, those farthest from the end first. No front of a level waits for another one, so that a processor overlaps
+    what it does for them. Those of one parent are neighbours, in the order of the parents.
+
     first (S + 1,), rows: the unknowns of each front, those that it eliminates and then those that it changes. widths (S,). parents (S,):
     the front that takes what is left, -1 at the end. places: of the rows that are left, their places in the parent, at the places of rows.
     """
@@ -43,18 +46,16 @@ class Fronts:
         return np.diff(self.first)
 
     @cached_property
-    def left_over(self) -> int:
-        """The most numbers that are left of fronts at one time, before their parents take them."""
-        left, most, now = self.sizes - self.widths, 0, 0
-        waiting: list[int] = []
-        for s, count in enumerate(left.tolist()):
-            while waiting and self.parents[waiting[-1]] == s:
-                now -= int(left[waiting.pop()]) ** 2
-            if count:
-                waiting.append(s)
-                now += count**2
-                most = max(most, now)
-        return most
+    def first_left(self) -> Array:
+        """Where what is left of each front waits for its parent (S,), and the size of this memory: levels take turns in its halves."""
+        depth = np.zeros(len(self.parents), np.int64)
+        for s in range(len(depth) - 1, -1, -1):
+            depth[s] = depth[self.parents[s]] + 1 if self.parents[s] >= 0 else 0
+        squares = (self.sizes - self.widths) ** 2
+        before = np.cumsum(squares) - squares
+        levels = before - before[np.searchsorted(-depth, -depth)]
+        half = int(np.max(levels + squares, initial=0))
+        return np.concatenate([levels + half * (depth % 2), [2 * half]])
 
     def places_of(self, rows: Array, columns: Array) -> tuple[Array, Array]:
         """The front to which each entry of the matrix goes, and its place there, column by column."""
@@ -118,7 +119,8 @@ class Entries:
         arrays = {
             "SOURCE": np.concatenate([self.sources, np.full(n, self.count + 1)])[order], "ROW": rows[order], "COLUMN": columns[order],
             "PLACE": place[order], "FIRST_ENTRY": np.searchsorted(front[order], np.arange(len(w) + 1)), "TANGENT": turned[self.tangent],
-            "FIRST_ROW": self.fronts.first, "ROWS": self.fronts.rows, "WIDTHS": w, "PARENTS": self.fronts.parents,
+            "FIRST_ROW": self.fronts.first, "ROWS": self.fronts.rows, "WIDTHS": w, "FIRST_LEFT": self.fronts.first_left,
+            "FIRST_CHILD": np.searchsorted(self.fronts.parents % (len(w) + 1), np.arange(len(w) + 1)),  # -1 is the last of these
             "PLACES": self.fronts.places, "FIRST_FACTOR": np.concatenate([[0], np.cumsum(w * (2 * f - w))]),
         }  # fmt: skip
         factors = np.concatenate([self.factors, np.ones(n)])[order]
@@ -142,15 +144,16 @@ def make_fronts(unknowns: int, rows: Array, columns: Array) -> Fronts:
     turned[after] = np.arange(unknowns)
     below = [np.sort(turned[below[j]]) for j in after]
     groups = [(order[after[eliminated]].tolist(), order[after[changed]].tolist()) for eliminated, changed in _joined(below)]
-    return _fronts(unknowns, groups)
+    return _fronts(unknowns, _in_levels(groups))
 
 
 def _order(unknowns: int, rows: Array, columns: Array) -> Array:
-    """The unknowns in an order of little fill: as they stand where this fills a full band, else by SuperLU's minimum degree."""
+    """The unknowns in an order of little fill: from both ends where this fills a full band, else by SuperLU's minimum degree."""
     low, high = np.minimum(rows, columns), np.maximum(rows, columns)
     entries = len(np.unique((low * unknowns + high)[low < high]))
     if unknowns * np.max(high - low, initial=0) <= FULL * entries:  # and scipy need not be imported, a seventh of a first call
-        return np.arange(unknowns)
+        half = unknowns // 2  # from both ends: an unknown of a chain waits for the one before, and a processor overlaps two chains
+        return np.concatenate([np.arange(half), np.arange(unknowns - 1, half - 1, -1)])
     from scipy.sparse import csc_array
     from scipy.sparse.linalg import splu  # only stiff methods need scipy
 
@@ -213,8 +216,24 @@ def _joined(below: Sequence[Array]) -> list[tuple[Array, Array]]:
     return [(np.arange(first, first + width), left) for first, width, left, _ in fronts]
 
 
-def _fronts(unknowns: int, groups: Sequence[tuple[list[int], list[int]]]) -> Fronts:
-    """Fronts from their (unknowns eliminated, unknowns changed)."""
+Groups = Sequence[tuple[list[int], list[int]]]
+"""Fronts as (unknowns eliminated, unknowns changed)."""
+
+
+def _in_levels(groups: Groups) -> Groups:
+    """The fronts as a breadth-first search from the last ones sees them, backwards."""
+    front_of = {i: s for s, (eliminated, _) in enumerate(groups) for i in eliminated}
+    children: list[list[int]] = [[] for _ in range(len(groups) + 1)]
+    for s, (_, changed) in enumerate(groups):
+        children[front_of[changed[0]] if changed else -1].append(s)
+    found = children[-1]
+    for s in found:  # it grows
+        found += children[s]
+    return [groups[s] for s in reversed(found)]
+
+
+def _fronts(unknowns: int, groups: Groups) -> Fronts:
+    """The Fronts of these, in their order."""
     front_of = np.full(unknowns, -1)
     for s, (eliminated, _) in enumerate(groups):
         front_of[eliminated] = s

@@ -98,9 +98,8 @@ def factor(at: Any) -> bool:
     """Eliminates front after front; whether that can be."""
     values, F, left = doubles(at[VALUES]), doubles(at[FRONT]), doubles(at[LEFT])
     place, entries, rows, widths = ints(at[PLACE]), ints(at[FIRST_ENTRY]), ints(at[FIRST_ROW]), ints(at[WIDTHS])
-    parents, places, factors, pivots = ints(at[PARENTS]), ints(at[PLACES]), ints(at[FIRST_FACTOR]), at[PIVOTS]
-    top, waiting = 0, 0  # of what is left of fronts: one lies upon the other, and those of one parent come last
-    stack = ints(at[LEFT] - 8 * at[FRONTS])
+    children, first_left = ints(at[FIRST_CHILD]), ints(at[FIRST_LEFT])
+    places, factors, pivots = ints(at[PLACES]), ints(at[FIRST_FACTOR]), at[PIVOTS]
     for s in range(at[FRONTS]):
         f, w = rows[s + 1] - rows[s], widths[s]
         r = f - w
@@ -108,15 +107,13 @@ def factor(at: Any) -> bool:
             F[i] = 0.0
         for e in range(entries[s], entries[s + 1]):
             F[place[e]] += values[e]
-        while waiting > 0 and parents[stack[waiting - 1]] == s:
-            waiting -= 1
-            c = stack[waiting]
+        for c in range(children[s], children[s + 1]):
             count, first = rows[c + 1] - rows[c] - widths[c], rows[c] + widths[c]
-            top -= count * count
             for b in range(count):
-                column, from_ = doubles(at[FRONT] + 8 * f * places[first + b]), doubles(at[LEFT] + 8 * (top + b * count))
+                column, from_ = doubles(at[FRONT] + 8 * f * places[first + b]), doubles(at[LEFT] + 8 * (first_left[c] + b * count))
                 for a in range(count):
                     column[places[first + a]] += from_[a]
+        start = first_left[s]
         L, U = doubles(at[FACTORS] + 8 * factors[s]), doubles(at[FACTORS] + 8 * (factors[s] + f * w))
         if w == 1:
             if not abs(F[0]) > 0.0:
@@ -127,15 +124,11 @@ def factor(at: Any) -> bool:
             for j in range(r):
                 U[j] = F[(1 + j) * f]
                 for i in range(r):
-                    left[top + i + j * r] = F[1 + i + (1 + j) * f] - L[1 + i] * U[j]
+                    left[start + i + j * r] = F[1 + i + (1 + j) * f] - L[1 + i] * U[j]
         elif not factor_front(at, at[FRONT], f, w, ints(pivots + 8 * rows[s])):
             return False
         else:
-            keep(F, L, U, doubles(at[LEFT] + 8 * top), f, w)
-        if r > 0:
-            top += r * r
-            stack[waiting] = s
-            waiting += 1
+            keep(F, L, U, doubles(at[LEFT] + 8 * start), f, w)
     return True
 
 

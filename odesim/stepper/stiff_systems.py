@@ -150,14 +150,13 @@ class FrontSystems(ArraySystems):
         self.size, self.by_python, fronts = entries.count + 2 + n, 0, entries.fronts
         most, unknowns, count = int(np.max(fronts.sizes, initial=1)), entries.unknowns, len(fronts.widths)
         sizes = {
-            "VALUES": len(entries.layout["FACTOR"]), "FACTORS": fronts.numbers, "FRONT": most**2, "LEFT": count + fronts.left_over,
+            "VALUES": len(entries.layout["FACTOR"]), "FACTORS": fronts.numbers, "FRONT": most**2, "LEFT": int(fronts.first_left[-1]),
             "X": unknowns, "SIZES": 2 * unknowns, "LOCAL": most, "PIVOTS": len(fronts.rows),
         }  # fmt: skip
         self._arrays = {name: np.empty(size) for name, size in sizes.items()}
         reals = [-1.0, 1.0, *least, *np.full(entries.unknowns - n, np.min(least, initial=1.0))]
         self._arrays |= {"WHOLE": np.array([0, 0, 0, 0, ord("N"), 0]), "REALS": np.array(reals), **entries.layout}
         numbers = {name: a.ctypes.data for name, a in self._arrays.items()}
-        numbers["LEFT"] += 8 * count
         numbers |= {"STATES": n, "UNKNOWNS": unknowns, "COUNT": entries.count, "FRONTS": count, "ENTRIES": sizes["VALUES"]}
         numbers["TANGENTS"] = len(entries.tangent)
         if compiled.slopes is not None:

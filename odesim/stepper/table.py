@@ -94,8 +94,8 @@ FRONTAL = columns(
     "STATES UNKNOWNS COUNT FRONTS ENTRIES TANGENTS TANGENT NEXT "
     # of entries: factor, number of J, row, column, place in its front
     "FACTOR SOURCE ROW COLUMN PLACE "
-    # fronts, as odesim.ir.fronts has them: the first entry, row and factor of each; pivots
-    "FIRST_ENTRY FIRST_ROW ROWS WIDTHS PARENTS PLACES FIRST_FACTOR PIVOTS "
+    # fronts, as odesim.ir.fronts has them: the first entry, row, child, number left and factor of each; pivots
+    "FIRST_ENTRY FIRST_ROW ROWS WIDTHS FIRST_CHILD FIRST_LEFT PLACES FIRST_FACTOR PIVOTS "
     # memory: entries, factors, a front, what is left of fronts, unknowns, these twice, those of a front; numbers for BLAS; -1, 1, and
     # the size from which each unknown counts
     "VALUES FACTORS FRONT LEFT X SIZES LOCAL WHOLE REALS"

@@ -119,6 +119,33 @@ def test_fronts_hold_the_factors(name: str) -> None:
 
 
 @EACH
+def test_what_waits_is_not_overwritten(name: str) -> None:
+    """What is left of a front stands where it was put until its parent takes it, the parents one after another."""
+    places = PATTERNS[name] != 0
+    fronts = make_fronts(len(places), *np.nonzero(places | places.T))
+    counts, starts, owner = (fronts.sizes - fronts.widths) ** 2, fronts.first_left, np.full(fronts.first_left[-1], -1)
+    taken = list[int]()
+    for s, count in enumerate(counts):
+        for c in np.flatnonzero(fronts.parents == s).tolist():
+            assert np.all(owner[starts[c] : starts[c] + counts[c]] == c)
+            taken.append(c)
+        owner[starts[s] : starts[s] + count] = s
+        assert starts[s] + count <= len(owner)
+    assert taken == np.flatnonzero(fronts.parents >= 0).tolist()
+
+
+@pytest.mark.parametrize("name", ["chain", "band", "decay"])
+def test_a_band_is_eliminated_from_both_ends(name: str) -> None:
+    """In half as many levels as there are unknowns, but for its width in the middle; no front is wider than the band."""
+    rows, columns = np.nonzero(PATTERNS[name])
+    width, fronts = np.max(np.abs(rows - columns)), make_fronts(60, rows, columns)
+    depth = np.ones(len(fronts.widths))
+    for s in range(len(depth) - 2, -1, -1):
+        depth[s] += depth[fronts.parents[s]]
+    assert np.max(depth) <= 30 + width and np.max(fronts.sizes) == width + 1 and np.all(np.diff(depth) <= 0)
+
+
+@EACH
 def test_solutions(name: str) -> None:
     """(1 - g J) x = b, each row to 1e-10 of its own terms (checked to 1e-11), by SuperLU of the largest ones; and J b."""
     values, rng = numbers(name), np.random.default_rng(1)
