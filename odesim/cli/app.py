@@ -48,6 +48,10 @@ EXIT_CODES = (
 )
 
 
+WORDS = dict.fromkeys(("run", "solve", "simulate", "evolve"), "integrate") | {"sweep": "ensemble", "scan": "ensemble", "describe": "show"}
+"""What other programs call a command, of which none is spelled like it."""
+
+
 class CommandGroup(click.Group):
     """The command `odesim`."""
 
@@ -62,7 +66,8 @@ class CommandGroup(click.Group):
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if name not in COMMANDS and not name.startswith("-") and not ctx.resilient_parsing:
-            raise click.UsageError(f"no command {name!r}; choose from {', '.join(COMMANDS)}{nearest(name, COMMANDS)}", ctx)
+            meant = f"; did you mean {WORDS[name]!r}?" if name in WORDS else nearest(name, COMMANDS)
+            raise click.UsageError(f"no command {name!r}; choose from {', '.join(COMMANDS)}{meant}", ctx)
         return super().resolve_command(ctx, args)
 
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> NoReturn:  # type: ignore[override]

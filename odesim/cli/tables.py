@@ -98,7 +98,12 @@ LONG = 2.0  # s of compiling that a person notices
 
 
 class Progress:
-    """Call it with the fraction done; used as a context, it wipes its line at the end, and says what compiling took if that was long."""
+    """Call it with the fraction done; used as a context, it wipes its line at the end, and says what compiling took if that was long.
+
+    About how long the rest takes follows from what is done since the first call: before it, a run is read and compiled.
+    """
+
+    first, began = -1.0, 0.0
 
     def __init__(self, label: str, watched: bool | None = None) -> None:
         label = escaped(label, "")
@@ -138,12 +143,14 @@ class Progress:
     def __call__(self, fraction: float) -> None:
         """Shows the fraction (0 to 1) done, the time it took and about how long the rest takes."""
         now = time.monotonic()
+        if self.first < 0:
+            self.first, self.began, self.next = fraction, now, now + FIRST
         if not self.watched or now < self.next:
             return
         self.next = now + AGAIN
-        spent = now - self.start
-        left = f", about {spent * (1 / fraction - 1):.0f} s left" if fraction > 0.01 else ""
-        self._show(f"{self.label}: {100 * min(max(fraction, 0.0), 1.0):5.1f} %, {spent:.0f} s{left}")
+        rate = (fraction - self.first) / (now - self.began)
+        left = f", about {duration((1 - fraction) / rate)} left" if rate > 0 else ""
+        self._show(f"{self.label}: {100 * min(max(fraction, 0.0), 1.0):5.1f} %, {duration(now - self.start)}{left}")
 
     def _show(self, line: str) -> None:
         """Writes the line over the last one."""
@@ -153,12 +160,7 @@ class Progress:
 
 
 class Counter(Progress):
-    """A bar that counts things done, out of how many, with about the time that the rest takes.
-
-    That time follows from the things done since the first call: a resumed run has not done the earlier ones now.
-    """
-
-    first, began = -1, 0.0
+    """A bar that counts things done, out of how many, with about the time that the rest takes: a resumed run has not done the first now."""
 
     def count(self, done: int, total: int, state: Callable[[], str], unit: str = "") -> None:
         """Shows the line, ten times a second at most, with what state() says; unit: of what a rate is shown, else the time spent."""

@@ -268,12 +268,14 @@ def test_progress_is_for_terminals(capsys):
     """A line that is rewritten and wiped where somebody watches; nothing in a pipe."""
     for watched in (False, True):
         with Progress("joma.nonlinear", watched) as progress:
-            progress.next = 0.0
+            progress(0.05)  # what came before, as compiling did, counts neither as long nor in the time of the rest
+            progress.began, progress.next = progress.began - 10.0, 0.0
             progress(0.25)
             progress(0.26)  # too soon to be shown
         lines = capsys.readouterr().err.split("\r")
         if watched:
             assert lines[:2] == ["", "joma.nonlinear: starting"] and lines[2].startswith("joma.nonlinear:  25.0 %")
+            assert lines[2].endswith("about 38 s left")  # 0.2 in 10 s, and 0.75 are left
             assert lines[3:] == [" " * max(map(len, lines)), ""]
         else:
             assert lines == [""]

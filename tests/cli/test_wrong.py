@@ -30,6 +30,7 @@ JOMA = "integrate joma.nonlinear"
 # command, then pieces of the sentence; {closed} is a folder where nothing can be written
 TABLE = {
     # names
+    "command of other programs": ("run joma.nonlinear", "no command 'run'", "did you mean 'integrate'?"),
     "command": ("intergate joma.nonlinear", "no command 'intergate'", "did you mean 'integrate'?"),
     "option": (f"{JOMA} --mehtod tsit5", "no option '--mehtod'", "did you mean '--method'?"),
     "parameter as option": (f"{JOMA} --mu 3", "no option '--mu' of odesim integrate; it is a parameter of joma.nonlinear: --set mu=3"),
