@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.begun import begun
+from tests.support.matrix import slow_but
 
 ROOT = Path(__file__).parents[2]
 RUN = "integrate joma.nonlinear --size M=3 --save 3 --quiet"
@@ -41,7 +42,7 @@ WORST: dict[str, tuple[str, str, tuple[int, ...], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", WORST)
+@pytest.mark.parametrize("case", slow_but(WORST, [case for case in WORST if case != "few open files"]))
 def test_limits(case, place):
     """A limit of the system, or a setting of another package, is a sentence, and nothing is called damaged for it."""
     before, words, codes, piece = WORST[case]
