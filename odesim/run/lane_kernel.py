@@ -26,6 +26,7 @@ from odesim.run.lane_events import begin_lines, event_texts, happen_text, param_
 from odesim.run.lane_feed import feed_texts
 from odesim.run.lane_implicit import LoopedImplicit, WrittenImplicit
 from odesim.run.lane_noise import NoisyLanes, keys_line
+from odesim.run.lane_pieces import in_pieces
 from odesim.run.lane_plan import KernelPlan, Rows, at, lane_numbers, load_rows, names, reader_of, span_arguments
 from odesim.stepper import control
 from odesim.stepper.codes import Code
@@ -70,7 +71,12 @@ def step_text(plan: KernelPlan, rows: Rows) -> str:
     w, reader = plan.width, reader_of(plan, events=plan.watch is not None)
     counts = "ended, saving, hits" if plan.joined else "ended, saving"
     head = f"{counts} = {', '.join('0' for _ in counts.split(', '))}"
-    lines = LoopedImplicit(plan, rows).step_lines() if plan.loops else over_lanes(w, step_lines(plan, rows, reader))
+    if plan.loops:
+        lines = LoopedImplicit(plan, rows).step_lines()
+    else:
+        lines, logical = step_lines(plan, rows, reader), reader.logical
+        pieces = in_pieces(lines, logical, rows.between, w) if plan.cut else [lines]
+        lines = [line for piece in pieces for line in over_lanes(w, piece)]
     if plan.noise is not None:
         lines = [keys_line(rows.key0, w), *lines]
     fixed = ", fixed, rest, total" if plan.fixed else ""

@@ -180,6 +180,12 @@ class KernelPlan:
         return self.fixed and self.width > 1 and self.watch is None
 
     @property
+    def cut(self) -> bool:
+        """Whether each stage of a step is a loop over lanes of its own (odesim.run.lane_pieces)."""
+        explicit = not (self.stiff or self.discrete or self.fixed) and self.series is None
+        return explicit and self.width > 1 and self.formulas.dtype == "float64"
+
+    @property
     def looks(self) -> bool:
         """Whether a lane checks what limits the steps of its member."""
         return not (self.stiff or self.fixed or self.parts)
@@ -256,6 +262,7 @@ class Rows:
         self.held = self.take(n + len(self.f) if plan.marches else 0)
         paired = plan.noise.rates if plan.noise is not None and plan.marches and plan.noise.pairs else ()
         self.bits = self.take(2 * m.draws * len(paired) if paired else 0)
+        self.between = self.take((m.stages + 1) * n + 16 if plan.cut else 0)  # stages, the new state, and numbers of the step
         self.plain = self.count
         if plan.loops and further:
             self.count = rows_of_loops(plan)

@@ -63,10 +63,10 @@ class LaneSearch:
         self.slots |= {"SEARCH": search_functions()[plan.called], "SEARCHED": self._table.ctypes.data, "ANSWER": self._answer.ctypes.data}
 
 
-# one vector of 64 bytes: two of them need the space of the stack for what one holds in registers (W1: 13 % slower on one machine, 5 %
-# faster on a Zen 5). A fixed step and a step of up to two states hold less, and two vectors hide each other's latency (W2f: 13 %, one
-# state: 8 %, two: 7 % faster than one vector; 32 lanes are 2 % slower)
-WIDTH, TWO_WIDTH, FEW = 8, 16, 2
+# one vector of 64 bytes: of two the stack holds what registers hold of one. A fixed step and a step of up to two states hold less, and two
+# vectors hide each other's latency (W2f: 13 %, one state: 8 %, two: 7 % faster than one vector; 32 lanes are 2 % slower). Where a step is
+# cut into pieces, four states are 8 to 10 % faster by two vectors, ten are 6 % and 24 3 % slower
+WIDTH, TWO_WIDTH, FEW, SOME = 8, 16, 2, 8
 BLOCKS, LEAST, MOST = 8, 128, 2048  # that a thread takes of a chunk, one at a time, and how many members one has
 MOST_STATES = 64
 MOST_LINES = 1500  # of the right-hand side written out: beyond it a kernel takes longer to compile than it saves
@@ -284,9 +284,7 @@ def _make_plan(request: EnsembleRequest, numbers: Numbers, whole: Mapping[str, A
         if lines > MOST_LINES:
             return f"{what} of {counted(lines, 'operation')}: at most {MOST_LINES}"
     method = method_of(request)
-    small = formulas.states <= FEW and request.options.method not in ROSENBROCK
-    width = 1 if request.options.on.gpu else TWO_WIDTH if fixed or small else WIDTH
-    plan = KernelPlan(compiled.system.name, formulas, method, width, request.strict, request.saves, watch, fixed)
+    plan = KernelPlan(compiled.system.name, formulas, method, WIDTH, request.strict, request.saves, watch, fixed)
     limited, chooses = request.options.max_step is not None and not fixed, request.options.first_step is None
     plan = replace(plan, parts=request.switches, limited=limited, chooses=chooses, by_state=request.options.by_state and not fixed)
     plan = replace(plan, rounds=stops_at_events(request), resets=reset_rules(request, numbers.sizes, whole))
@@ -294,6 +292,8 @@ def _make_plan(request: EnsembleRequest, numbers: Numbers, whole: Mapping[str, A
         plan = replace(plan, series=taylor_coefficients(formulas, method.order))
     if request.channels:
         plan = replace(plan, noise=lane_noise(request, formulas))
+    small = formulas.states <= (SOME if plan.cut else FEW) and not plan.stiff
+    plan = replace(plan, width=1 if request.options.on.gpu else TWO_WIDTH if fixed or small else WIDTH)
     if plan.stiff:
         declared = declared_invariants(compiled.system, numbers.sizes, whole)
         plan = replace(plan, declared=verified_invariants(declared, formulas))

@@ -1,0 +1,69 @@
+"""A loop over lanes as several loops, one for each stage of a step: what a later one reads lies in memory between them.
+
+In one loop for a whole step each stage waits for the one before, and a processor looks some 500 instructions ahead: not to the next lanes.
+In a loop of a stage it finds those of all lanes at once. On an Intel with registers of 512 bits 16 lanes in pieces take .76 of the time of
+8 in one loop (W1, tsit5), .79 (vern7), .78 (dop853); 32 lanes are as fast. The numbers between two loops stay in the nearest cache. They
+are the same numbers, so bits are those of one loop, but for what contracts across an end.
+"""
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from odesim.base.parsing import parse
+
+LOAD = re.compile(r"\w+ = S\[[\d +l]+\]")
+END = "= right("
+"""What the last line of a piece has in it."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Lines of a lane, how often they set which names, and the names that they read before they set them."""
+
+    lines: list[str]
+    sets: Counter[str]
+    reads: set[str]
+
+
+def pieces_of(lines: Iterable[str]) -> list[Piece]:
+    """Straight lines, cut after each right-hand side."""
+    pieces = [Piece([], Counter(), set())]
+    for line in lines:
+        last = pieces[-1]
+        names = [n for n in ast.walk(parse(line)) if isinstance(n, ast.Name)]
+        sets = {n.id for n in names if isinstance(n.ctx, ast.Store)}
+        own = sets if "+= " in line else set()  # such a line reads what it sets
+        last.lines.append(line)
+        last.reads.update(({n.id for n in names if isinstance(n.ctx, ast.Load)} | own) - last.sets.keys())
+        last.sets.update(sets)
+        if END in line:
+            pieces.append(Piece([], Counter(), set()))
+    return pieces
+
+
+def in_pieces(lines: Sequence[str], logical: Collection[str], rows: range, width: int) -> list[list[str]]:
+    """The lines of each piece for lane l. logical: names that are truths. rows: for what lies between two pieces.
+
+    A name that is only set by a load, from where no piece but the last stores, is loaded again.
+    """
+    pieces = pieces_of(lines)
+    early = [line.split(" = ") for piece in pieces[:-1] for line in piece.lines if LOAD.fullmatch(line)]
+    stored = {line.split(" = ")[0] for piece in pieces[:-1] for line in piece.lines if line.startswith("S[")}
+    times = sum((piece.sets for piece in pieces), Counter[str]())
+    loads = {name: place for name, place in early if times[name] == 1 and place not in stored}
+    places = dict(loads)
+    wanted, out = set[str](), list[list[str]]()
+    for k, piece in reversed(list(enumerate(pieces))):
+        kept = sorted((piece.sets.keys() & wanted) - loads.keys())
+        end = [f"{places[x]} = {f'1.0 if {x} else 0.0' if x in logical else x}" for x in kept]
+        reads = sorted(piece.reads & set[str]().union(*(p.sets for p in pieces[:k])))
+        wanted = (wanted - piece.sets.keys()).union(reads)
+        for x in reads:
+            if x not in places:
+                places[x] = f"S[{rows[len(places) - len(loads)] * width} + l]"
+        begin = [f"{x} = {places[x]}{' != 0.0' * (x in logical)}" for x in reads]
+        out.insert(0, [*begin, *piece.lines, *end])
+    return out
