@@ -276,8 +276,9 @@ class Switching(Flow):
         stays = plain == 0
         if s.kind == "level":  # a whole number belongs to the part above it
             above, stays = up >= 0, np.zeros_like(stays)
-        chosen = np.where(above & ~below, high, np.where(below & ~above, low, still))
-        chosen = np.where(above & below & ~stays, np.where(plain < 0, low, high), chosen)
+        # a run that stays as written is at rest there, though it could also leave: x' = 1 for x > 0, else 0, from 0
+        chosen = np.where(above & ~below, high, np.where(below & ~above, low, np.where(plain < 0, low, high)))
+        chosen = np.where(stays | ~(above | below), still, chosen)
         self._set(s, there, chosen)
         lost = np.flatnonzero(~(above | below | stays))
         return self._sentence(s, int(there[lost[0]]), t) if len(lost) else ""

@@ -128,3 +128,26 @@ def test_an_event_whose_function_comes_to_rest_acts_once(form, way):
         run = odesim.integrate(system, params={"p": level}, backend="numpy")
         assert run.status == "ok" and run.final["n"] == 1
         assert run.final["x"] == pytest.approx(np.exp(-2.5) + np.exp(-0.5 - level), rel=1e-5)
+
+
+STARTS = {  # a rate of x that is 0 at x = 0 as written, and x at t = 2 from there
+    "for ever": (holds(x > 0), 0.0),
+    "the other way round": (1 - holds(x <= 0), 0.0),
+    "at one point alone": (1 - holds(x <= 0) * holds(x >= 0), 0.0),
+    "Heaviside": (Heaviside(x, 0), 0.0),
+    "until a time": (holds(x > 0) + holds(t >= 1), 2.0),
+    "until a ramp": (holds(x > 0) + Max(t - 1, 0), 1.5),
+    "and falls": (holds(x > 0) - t, -2.0),
+    "and is pushed at once": (Piecewise((1, x > 0), (sin(t), True)), 2.0),
+}
+
+
+@pytest.mark.parametrize("name", STARTS)
+def test_a_start_at_rest_as_written_is_at_rest(name: str) -> None:
+    """Where the rate at a boundary is 0 as it is written, a run that starts there stays until something else moves it."""
+    rate, truth = STARTS[name]
+    system = System(name="starts", source=Source("own", "test"), axes={}, equations={x: rate}, initial={x: 0.0}, span=(0.0, 2.0))
+    for method in METHODS:
+        run = odesim.integrate(system, method=method, backend="numpy", rtol=1e-9, atol=1e-12)
+        assert run.status == "ok"
+        assert float(run.final["x"]) == pytest.approx(truth, abs=1e-7), method  # 100 rtol: a kink that no step ends at
