@@ -14,7 +14,7 @@ from odesim.base.arrays import Array, Layout
 from odesim.ir.adjoint import Dependence, LocalDerivatives
 from odesim.ir.linear_systems import Dense, Jacobian, Structured
 from odesim.ir.program import Statement
-from odesim.symbolic.indices import Neighbour, Padded, Wrapped, base_name
+from odesim.symbolic.indices import Clipped, Neighbour, Wrapped, base_name
 
 LOCAL, SUMMED = "(local)", "(summed)"
 WIDE = 1e6
@@ -100,7 +100,7 @@ def loop_indices(i: Any) -> tuple[Symbol, ...]:
     if isinstance(i, Symbol):
         return (i,)
     if isinstance(i, Indexed):
-        return tuple(j for k in i.indices for j in loop_indices(k))
+        return tuple(dict.fromkeys(j for k in i.indices for j in loop_indices(k)))
     if isinstance(i, Neighbour):
         return loop_indices(i.args[0])
     if not i.is_Integer:
@@ -214,14 +214,8 @@ class Chain:
 
     def _scatter(self, s: Statement, term: Array, params: Mapping[str, Any]) -> Array:
         """The entries of term (loops, ...) added up in the rows via[...]: out[via[...], free[1:], ...]."""
-        assert isinstance(s.via, Indexed)
-        rank = len(s.loops)
-        rows = gather(params[base_name(s.via)], s.via.indices, params)
-        order = [s.loops.index(i) for i in [j for k in s.via.indices for j in loop_indices(k)]]
-        rows = np.expand_dims(rows.transpose(np.argsort(order)), [k for k in range(rank) if k not in order])
-        others = [np.arange(self.extents[i]).reshape([-1 if k == s.loops.index(i) else 1 for k in range(rank)]) for i in s.free[1:]]
-        out = np.zeros((*(self.extents[i] for i in s.free), *term.shape[rank:]))
-        np.add.at(out, (rows, *others), term)
+        out = np.zeros((*(self.extents[i] for i in s.free), *term.shape[len(s.loops) :]))
+        np.add.at(out, tuple(places(i, n, s.loops, params) for i, n in zip((s.via, *s.free[1:]), out.shape, strict=False)), term)
         return out
 
     def _unit_blocks(self, name: str) -> Array:
@@ -282,25 +276,22 @@ def gather(a: Array, indices: tuple[Any, ...], params: Mapping[str, Any]) -> Arr
     """The elements a[indices, ...], with one axis for each loop index: numbers, index arrays and neighbours select, loop indices stay."""
     for axis, i in reversed(list(enumerate(indices))):
         if not isinstance(i, Symbol):
-            a = np.take(a, places(i, a.shape[axis], params), axis)
+            a = np.take(a, places(i, a.shape[axis], loop_indices(i), params), axis)
     return a
 
 
-def places(i: Any, n: int, params: Mapping[str, Any]) -> Any:
-    """The places on an axis of length n that an index reads, with one axis for each loop index."""
+def places(i: Any, n: int, loops: Sequence[Symbol], params: Mapping[str, Any]) -> Any:
+    """The places on an axis of length n that an index reads, with one axis for each of these loops; Padded ones may lie beyond the ends."""
     if isinstance(i, Symbol):
-        return np.arange(n)
+        return np.arange(n).reshape([-1 if j == i else 1 for j in loops])
     if isinstance(i, Indexed):
-        return gather(np.asarray(params[base_name(i)]), i.indices, params).astype(np.int64)
+        array = np.asarray(params[base_name(i)])
+        inner = (places(k, m, loops, params) for k, m in zip(i.indices, array.shape, strict=True))
+        return array[tuple(inner)].astype(np.int64)
     if isinstance(i, Neighbour):
-        place = places(i.args[0], n, params) + int(i.args[1])
-        return _ended(place, type(i), n)
+        place = places(i.args[0], n, loops, params) + int(i.args[1])
+        return place % n if isinstance(i, Wrapped) else np.clip(place, 0, n - 1) if isinstance(i, Clipped) else place
     return int(i)
-
-
-def _ended(place: Any, kind: type[Neighbour], n: int) -> Any:
-    """A place beside an axis of n places, moved to the axis; inside another neighbour a Padded one stays."""
-    return place if kind is Padded else place % n if kind is Wrapped else np.clip(place, 0, n - 1)
 
 
 def _add(sums: dict[Any, Array], name: Any, term: Array) -> None:

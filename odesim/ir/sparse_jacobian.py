@@ -15,14 +15,14 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from sympy import Indexed, Symbol
+from sympy import Symbol
 
 from odesim.base.arrays import Array, Layout
 from odesim.ir.adjoint import Dependence, LocalDerivatives
 from odesim.ir.fronts import Entries
+from odesim.ir.jacobian import places
 from odesim.ir.linear_systems import Sparse
 from odesim.ir.program import Statement
-from odesim.symbolic.indices import Clipped, Neighbour, Wrapped, base_name
 
 FILL = 30.0
 """Operations of a sparse decomposition for each entry and each root of the number of unknowns: what a grid in the plane takes."""
@@ -98,28 +98,14 @@ class SparseChain:
         source = np.broadcast_to(numbers, grid)[inside]
         return row[inside], column[inside], np.full(source.size, -1.0), source
 
-    def _element(self, places: Array, indices: Any, s: Statement, grid: tuple[int, ...]) -> Array:
+    def _element(self, unknowns: Array, indices: Any, s: Statement, grid: tuple[int, ...]) -> Array:
         """The unknown that an element of an array is, for all values of the loops (grid); -1 beyond an end."""
-        at = [self._index(i, n, s, grid) for i, n in zip(indices, places.shape, strict=True)]
+        at = [places(i, n, s.loops, self._params) for i, n in zip(indices, unknowns.shape, strict=True)]
         beyond = np.zeros(grid, bool)
-        for i, n in zip(at, places.shape, strict=True):
+        for i, n in zip(at, unknowns.shape, strict=True):
             beyond |= (i < 0) | (i >= n)
-        inside = tuple(np.clip(i, 0, max(n - 1, 0)) for i, n in zip(at, places.shape, strict=True))
-        return np.where(beyond, -1, np.broadcast_to(places[inside] if inside else places, grid))
-
-    def _index(self, i: Any, n: int, s: Statement, grid: tuple[int, ...]) -> Any:
-        """The values of an index on an axis of n places, with an axis for each loop."""
-        if isinstance(i, Symbol):
-            k = s.loops.index(i)
-            return np.arange(grid[k]).reshape([-1 if j == k else 1 for j in range(len(grid))])
-        if isinstance(i, Indexed):
-            array = np.asarray(self._params[base_name(i)])
-            inner = (self._index(k, m, s, grid) for k, m in zip(i.indices, array.shape, strict=True))
-            return array[tuple(inner)].astype(np.int64)
-        if isinstance(i, Neighbour):
-            place = self._index(i.args[0], n, s, grid) + int(i.args[1])
-            return place % n if isinstance(i, Wrapped) else np.clip(place, 0, n - 1) if isinstance(i, Clipped) else place
-        return int(i)
+        inside = tuple(np.clip(i, 0, max(n - 1, 0)) for i, n in zip(at, unknowns.shape, strict=True))
+        return np.where(beyond, -1, np.broadcast_to(unknowns[inside] if inside else unknowns, grid))
 
 
 def sparse_entries(derivatives: LocalDerivatives, extents: Mapping[Symbol, int]) -> int:

@@ -15,6 +15,9 @@ from itertools import product as iterate
 from math import prod
 from typing import Any
 
+import numpy as np
+
+from odesim.base.arrays import Array
 from odesim.base.errors import CodegenError
 from odesim.ir.program import Program
 from odesim.ir.scalars import SIGNS, Code, Formulas, Operand, Operation, is_number, is_real, real_of
@@ -41,50 +44,40 @@ Names = dict[str, Any]
 
 @dataclass(frozen=True)
 class View:
-    """A strided array view of cells: cells[start + i*stride + ...]. cast: the conversion of a value that is stored."""
+    """An array of operands or whole numbers, whose memory others may share. cast: the conversion of a value that is stored."""
 
-    cells: list[Any]
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    start: int = 0
+    cells: Array
     cast: str = ""
 
-    def place(self, index: Sequence[int]) -> int:
-        """The position of an element among the cells."""
-        if not all(0 <= i < n for i, n in zip(index, self.shape, strict=True)):
-            raise CodegenError(f"index {tuple(index)} is out of range for {self.shape}")
-        return self.start + sum(i * s for i, s in zip(index, self.strides, strict=True))
-
-    def places(self) -> list[int]:
-        """The positions of all elements, in C order."""
-        places = [self.start]
-        for n, stride in zip(self.shape, self.strides, strict=True):
-            places = [p + i * stride for p in places for i in range(n)]
-        return places
+    def place(self, index: tuple[int, ...]) -> tuple[int, ...]:
+        """The index, if it is that of an element: numpy counts a negative one from the end."""
+        if not all(0 <= i < n for i, n in zip(index, self.cells.shape, strict=True)):
+            raise CodegenError(f"index {index} is out of range for {self.cells.shape}")
+        return index
 
     def values(self) -> list[Any]:
-        return [self.cells[place] for place in self.places()]
+        """All elements, in C order."""
+        return list(self.cells.ravel())
 
     def part(self, start: int, shape: tuple[int, ...]) -> "View":
-        """A contiguous part of a vector, reshaped."""
-        return make_view(self.cells, shape, self.start + start, self.cast)
+        """A contiguous part of the memory, reshaped."""
+        return replace(self, cells=self.cells.reshape(-1)[start : start + prod(shape)].reshape(shape))
 
     def flat(self) -> "View":
-        """A contiguous array as a vector."""
-        return self.part(0, (prod(self.shape),))
+        """The array as a vector."""
+        return replace(self, cells=self.cells.reshape(-1))
 
     def row(self, r: int) -> "View":
-        return replace(self, shape=self.shape[1:], strides=self.strides[1:], start=self.start + r * self.strides[0])
+        return replace(self, cells=self.cells[r])
 
     def stored(self, value: Operand) -> Operand:
         """A value as the cells hold it, after the cast."""
         return Operation(self.cast, (value,)) if self.cast else value
 
 
-def make_view(cells: list[Any], shape: tuple[int, ...], start: int = 0, cast: str = "") -> View:
-    """A view of all cells in C order."""
-    strides = tuple(prod(shape[d + 1 :]) for d in range(len(shape)))
-    return View(cells, shape, strides, start, cast)
+def make_view(cells: Sequence[Any], shape: tuple[int, ...], cast: str = "") -> View:
+    """A view of these cells in C order."""
+    return View(np.array(cells, object).reshape(shape), cast)
 
 
 class Writer:
@@ -113,7 +106,7 @@ class Writer:
         """Records a maximum that has a derivative, with its arguments; it is not a shift of an exponential."""
         self.shifts -= self._chains.get(value, set())
 
-    def put(self, view: View, place: int, value: Operand) -> None:
+    def put(self, view: View, place: int | tuple[int, ...], value: Operand) -> None:
         """Stores a value in a cell."""
         view.cells[place] = self.named(view.stored(value))
 
@@ -125,13 +118,10 @@ class Writer:
         sums = [ZERO] * lanes
         for i, term in enumerate(terms):
             sums[i % lanes] = self._add(sums[i % lanes], term)
-        while len(sums) > 1:
-            half = len(sums) // 2
-            sums = [self._add(a, b) for a, b in zip(sums[:half], sums[half:], strict=True)]
-        return sums[0]
+        return self.tree_sum(sums)
 
     def tree_sum(self, sums: list[Any]) -> Any:
-        """The sum of the sums of all blocks."""
+        """The sum of numbers, the upper half added to the lower one again and again; they are used up."""
         while len(sums) > 1:
             half = (len(sums) + 1) // 2
             for k in range(len(sums) - half):
@@ -141,52 +131,50 @@ class Writer:
 
     def multiply(self, arrays: Sequence[tuple[View, int]], steps: Sequence[int], shape: Sequence[int], add: int) -> None:
         """odesim.runtime.matrices.product: arrays with the place in each where its matrix begins."""
-        (out, _), (a, _), (b, _) = arrays
-        to, left, right = (view.start + start for view, start in arrays)
+        out = arrays[0][0]
+        c, a, b = (view.flat().cells for view, _ in arrays)
+        to, left, right = (start for _, start in arrays)
         down, beside, a_down, along, below, b_beside = steps
         rows, depth, columns = shape
         for i, j in iterate(range(rows), range(columns)):
             place = to + i * down + j * beside
-            total = out.cells[place] if add else self.named(out.stored(ZERO))
+            total = c[place] if add else self.named(out.stored(ZERO))
             for k in range(depth):
-                factors = a.cells[left + i * a_down + k * along], b.cells[right + k * below + j * b_beside]
-                total = self._add(total, Operation("*", factors))
-            out.cells[place] = total
+                total = self._add(total, Operation("*", (a[left + i * a_down + k * along], b[right + k * below + j * b_beside])))
+            c[place] = total
 
     def invert(self, a: View, x: View, matrix: View, count: int, n: int) -> None:
         """odesim.runtime.matrices.invert, with choices in the place of branches."""
         for start in range(0, count * n * n, n * n):
+            self._invert_one(n, *(view.part(start, (n, n)) for view in (a, x, matrix)))
 
-            def cell(view: View, r: int, k: int, start: int = start) -> int:
-                return view.place((start + r * n + k,))
-
-            for r, k in iterate(range(n), range(n)):
-                x.cells[cell(x, r, k)] = "1.0" if r == k else ZERO
-            for c in range(n):
-                for r in range(c + 1, n):
-                    sizes = [self.named(Operation("abs", (a.cells[cell(a, row, c)],))) for row in (r, c)]
-                    larger = Operation(">", (sizes[0], sizes[1]))
-                    for view, k in iterate((a, x), range(n)):
-                        low, high = cell(view, r, k), cell(view, c, k)
-                        below, above = view.cells[low], view.cells[high]
-                        view.cells[low] = self.named(Operation("if", (larger, above, below)))
-                        view.cells[high] = self.named(Operation("if", (larger, below, above)))
-                pivot = a.cells[cell(a, c, c)]
+    def _invert_one(self, n: int, a: View, x: View, matrix: View) -> None:
+        for r, k in iterate(range(n), range(n)):
+            x.cells[r, k] = "1.0" if r == k else ZERO
+        for c in range(n):
+            for r in range(c + 1, n):
+                sizes = [self.named(Operation("abs", (a.cells[row, c],))) for row in (r, c)]
+                larger = Operation(">", (sizes[0], sizes[1]))
+                for cells, k in iterate((a.cells, x.cells), range(n)):
+                    below, above = cells[r, k], cells[c, k]
+                    cells[r, k] = self.named(Operation("if", (larger, above, below)))
+                    cells[c, k] = self.named(Operation("if", (larger, below, above)))
+            pivot = a.cells[c, c]
+            for k, view in iterate(range(n), (a, x)):
+                self.put(view, (c, k), Operation("/", (view.cells[c, k], pivot)))
+            for r in (r for r in range(n) if r != c):
+                factor = a.cells[r, c]
                 for k, view in iterate(range(n), (a, x)):
-                    self.put(view, cell(view, c, k), Operation("/", (view.cells[cell(view, c, k)], pivot)))
-                for r in (r for r in range(n) if r != c):
-                    factor = a.cells[cell(a, r, c)]
-                    for k, view in iterate(range(n), (a, x)):
-                        less = Operation("*", (factor, view.cells[cell(view, c, k)]))
-                        self.put(view, cell(view, r, k), Operation("-", (view.cells[cell(view, r, k)], less)))
-            if n > 1:
-                self._refuse(x, matrix, start, n)
+                    less = Operation("*", (factor, view.cells[c, k]))
+                    self.put(view, (r, k), Operation("-", (view.cells[r, k], less)))
+        if n > 1:
+            self._refuse(x, matrix, n)
 
-    def _refuse(self, x: View, matrix: View, start: int, n: int) -> None:
+    def _refuse(self, x: View, matrix: View, n: int) -> None:
         """odesim.runtime.matrices.refuse_one."""
 
         def row(view: View, i: int) -> list[Any]:
-            sizes = [self.named(Operation("abs", (view.cells[view.place((start + i * n + k,))],))) for k in range(n)]
+            sizes = [self.named(Operation("abs", (cell,))) for cell in view.cells[i]]
             self.shifts.update(sizes)  # what is refused is so as a whole: no derivatives
             return sizes
 
@@ -203,16 +191,15 @@ class Writer:
         rest = self.named(x.stored(Operation("/", ("1.0", Operation("*", (repr(LOST), worst))))))
         above = self.named(x.stored(Operation("+", ("1.0", rest))))
         divisor = self.named(Operation("if", (Operation(">", (above, "1.0")), "1.0", ZERO)))
-        for k in range(n * n):
-            place = x.place((start + k,))
-            x.cells[place] = self.named(x.stored(Operation("/", (x.cells[place], divisor))))
+        for place in iterate(range(n), range(n)):
+            self.put(x, place, Operation("/", (x.cells[place], divisor)))
 
     def partial_sums(self, a: View, downwards: bool, before: int, n: int, after: int) -> None:
         """odesim.runtime.sums.add_up or add_down."""
         places, step = (range(n - 2, -1, -1), 1) if downwards else (range(1, n), -1)
+        lines = a.part(0, (before, n, after))
         for b, i, c in iterate(range(before), places, range(after)):
-            here, beside = (a.start + (b * n + k) * after + c for k in (i, i + step))
-            self.put(a, here, Operation("+", (a.cells[here], a.cells[beside])))
+            self.put(lines, (b, i, c), Operation("+", (lines.cells[b, i, c], lines.cells[b, i + step, c])))
 
     def _add(self, a: Operand, b: Operand) -> Any:
         return self.named(Operation("+", (a, b)))
@@ -272,7 +259,7 @@ class Interpreter:
                 self._set(target, writer.tree_max(parts) if op == "max" else writer.tree_sum(parts))
             case nest.Fill(array, e):
                 view, filling = value(array), real_of(value(e))
-                for place in view.places():
+                for place in np.ndindex(view.cells.shape):
                     writer.put(view, place, filling)
             case nest.Multiply(arrays, steps, shape, add):
                 vectors = [(self.at[array], value(start)) for array, start in arrays]
