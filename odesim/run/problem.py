@@ -18,7 +18,7 @@ from odesim.base.options import REST, RunOptions
 from odesim.inputs.bind import Numbers
 from odesim.ir import sizes as counts
 from odesim.ir.lowering import default_sizes
-from odesim.stepper.callback import callback_system
+from odesim.stepper.callback import CallbackSystem
 from odesim.stepper.laws import Laws, LawSpec
 from odesim.stepper.methods import METHODS
 from odesim.stepper.problem import CompiledSlopes, Costs, EventSpec, Guarded, Problem, StiffRun
@@ -214,7 +214,7 @@ def make_laws(compiled: CompiledRHS, numbers: Numbers, rhs: Any, specs: tuple[La
         values_of = laws.arrays(sizes, {**values, **layout.split(y), "t": t})
         g[...] = np.concatenate([np.ravel(values_of[f"law{k}"]) for k in range(len(specs))])
 
-    return Laws(specs, callback_system(rhs, layout, compiled.dtype, look, sum(s.size for s in specs)))
+    return Laws(specs, CallbackSystem(rhs, layout, compiled.dtype, look, sum(s.size for s in specs)))
 
 
 def held_problem(
@@ -310,7 +310,7 @@ def numpy_right_side(compiled: CompiledRHS, numbers: Numbers, stays: bool) -> An
         g[...] = np.concatenate([np.ravel(values_of[f"event{k}"]) for k in range(len(values_of))])
 
     count = compiled.n_events(sizes)
-    return callback_system(right, layout, compiled.dtype, events if count else None, count)
+    return CallbackSystem(right, layout, compiled.dtype, events if count else None, count)
 
 
 def dimensions(system: System) -> dict[str, tuple[str, ...]]:

@@ -2,19 +2,15 @@
 
 import ctypes
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from odesim.base.arrays import Array, Layout, check_dtype
+from odesim.base.callbacks import COMBINE, STAGE, VALUES, Callbacks
 
 Function = Callable[[float, Array, Array], None]
 
-_I, _F = ctypes.c_int64, ctypes.c_double
-_STAGE = ctypes.CFUNCTYPE(None, _I, _F, _I, _I, _I, _I, _I, _I, _I)
-_COMBINE = ctypes.CFUNCTYPE(None, _I, _I, _I, _I, _I, _I, _I, _I, _I)
-_EVENTS = ctypes.CFUNCTYPE(None, _I, _F, _I, _I)
 _VIEWS_KEPT = 256
 
 
@@ -36,93 +32,59 @@ class _Memory:
         return array
 
 
-@dataclass
-class _Failure:
-    """The first exception of a callback, kept until the C function has returned."""
+class CallbackSystem(Callbacks):
+    """The BoundSystem of f(t, y (n,), out (n,)) and events(t, y (n,), g (n_events,)), both writing their last argument.
 
-    error: BaseException | None = None
+    After an exception every further call answers NaN, so that the run ends soon; check() raises the exception.
+    """
 
-
-@dataclass(frozen=True)
-class CallbackSystem:
-    """A BoundSystem around a Python function; made by callback_system."""
-
-    f: Function
-    layout: Layout
-    dtype: str
-    n_events: int
-    stage: int
-    combine: int
-    events: int
-    table: int = 0
-    events_table: int = 0
-    _failure: _Failure = field(default_factory=_Failure)
-    _alive: tuple[Any, ...] = ()
-
+    table = events_table = 0
     scales = False
+
+    def __init__(self, f: Function, layout: Layout, dtype: str = "float64", events: Function | None = None, n_events: int = 0) -> None:
+        super().__init__()
+        self.f, self.layout, self.dtype, self.n_events = f, layout, check_dtype(dtype), n_events
+        self._find, self._memory, self._width = events, _Memory(), np.dtype(self.dtype).itemsize
+        self._term, self._state = np.empty((2, layout.size), self.dtype)
+        self.stage = self.address(self._stage, STAGE, self._no_stage)
+        self.combine = self.address(self._combine, COMBINE, self._combine)
+        self.events = self.address(self._events, VALUES, self._no_events) if n_events else 0
 
     def __call__(self, t: float, y: Array, out: Array) -> None:
         """out (n,) = f(t, y (n,))."""
         self.f(t, y, out)
 
-    def check(self) -> None:
-        """Raises the exception of a callback, once."""
-        error, self._failure.error = self._failure.error, None
-        if error is not None:
-            raise error
+    def _row(self, address: int, place: int = 0) -> Array:
+        """A state (n,), the one at this place of those from the address on."""
+        return self._memory.view(address + self._width * self.layout.size * place, self.layout.size, self.dtype)
 
+    def _target(self, K: int, rows: int, s: int) -> Array:
+        return self._row(K, int(self._memory.view(rows, s + 1, "int64")[s]))
 
-def callback_system(
-    f: Function, layout: Layout, dtype: str = "float64", events: Function | None = None, n_events: int = 0
-) -> CallbackSystem:
-    """The BoundSystem of f(t, y (n,), out (n,)) and events(t, y (n,), g (n_events,)), both writing their last argument.
-
-    After an exception every further call answers NaN, so that the run ends soon; check() raises the exception. numpy's floating-point
-    warnings are off within: a trial step may overflow, and is rejected.
-    """
-    n, real = layout.size, check_dtype(dtype)
-    width = np.dtype(real).itemsize
-    memory, failure = _Memory(), _Failure()
-    term, state = np.empty(n, real), np.empty(n, real)
-
-    def add_stages(out: Array, K: int, rows: int, coef: int, ns: int, lo: int) -> None:
-        row, weight = memory.view(rows, ns, "int64").tolist(), memory.view(coef, ns, "float64").tolist()
-        part = term[: len(out)]
+    def _add_stages(self, out: Array, K: int, rows: int, coef: int, ns: int, lo: int) -> None:
+        row, weight = self._memory.view(rows, ns, "int64").tolist(), self._memory.view(coef, ns, "float64").tolist()
+        part = self._term[: len(out)]
         for r, w in zip(row, weight, strict=True):
             if w != 0:
-                out += np.multiply(memory.view(K + width * n * r, n, real)[lo : lo + len(out)], w, out=part)
+                out += np.multiply(self._row(K, r)[lo : lo + len(out)], w, out=part)
 
-    def stage(table: int, t: float, y: int, K: int, rows: int, coef: int, ns: int, s: int, z: int) -> None:
-        k = memory.view(K + width * n * int(memory.view(rows, s + 1, "int64")[s]), n, real)
-        if failure.error is None:
-            try:
-                with np.errstate(all="ignore"):
-                    out = memory.view(z, n, real) if z else state
-                    out[:] = memory.view(y, n, real)
-                    add_stages(out, K, rows, coef, ns, 0)
-                    f(t, out, k)
-                return
-            except BaseException as error:
-                failure.error = error
-        k[:] = np.nan
+    def _stage(self, _: int, t: float, y: int, K: int, rows: int, coef: int, ns: int, s: int, z: int) -> None:
+        out = self._row(z) if z else self._state
+        out[:] = self._row(y)
+        self._add_stages(out, K, rows, coef, ns, 0)
+        self.f(t, out, self._target(K, rows, s))
 
-    def combine(table: int, y: int, K: int, rows: int, coef: int, ns: int, lo: int, hi: int, dst: int) -> None:
-        out = memory.view(dst, hi - lo, real)
-        out[:] = memory.view(y, n, real)[lo:hi] if y else 0
-        with np.errstate(all="ignore"):
-            add_stages(out, K, rows, coef, ns, lo)
+    def _no_stage(self, _: int, t: float, y: int, K: int, rows: int, coef: int, ns: int, s: int, z: int) -> None:
+        self._target(K, rows, s)[:] = np.nan
 
-    def find_events(table: int, t: float, y: int, g: int) -> None:
-        out = memory.view(g, n_events, real)
-        if failure.error is None and events is not None:
-            try:
-                with np.errstate(all="ignore"):
-                    events(t, memory.view(y, n, real), out)
-                return
-            except BaseException as error:
-                failure.error = error
-        out[:] = np.nan
+    def _combine(self, _: int, y: int, K: int, rows: int, coef: int, ns: int, lo: int, hi: int, dst: int) -> None:
+        out = self._memory.view(dst, hi - lo, self.dtype)
+        out[:] = self._row(y)[lo:hi] if y else 0
+        self._add_stages(out, K, rows, coef, ns, lo)
 
-    functions = (_STAGE(stage), _COMBINE(combine), _EVENTS(find_events))
-    at = [ctypes.cast(function, ctypes.c_void_p).value or 0 for function in functions]
-    return CallbackSystem(f, layout, real, n_events, at[0], at[1], at[2] if n_events else 0, 0, 0, failure, functions)
+    def _events(self, _: int, t: float, y: int, g: int) -> None:
+        assert self._find is not None
+        self._find(t, self._row(y), self._memory.view(g, self.n_events, self.dtype))
+
+    def _no_events(self, _: int, t: float, y: int, g: int) -> None:
+        self._memory.view(g, self.n_events, self.dtype)[:] = np.nan

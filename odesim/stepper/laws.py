@@ -3,7 +3,6 @@
 A constant is compared with its value at the start, a monotone law with its extreme so far, a nonnegative one with 0.
 """
 
-import ctypes
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -12,13 +11,13 @@ from typing import Protocol
 import numpy as np
 
 from odesim.base.arrays import Array
+from odesim.base.callbacks import VALUES
 
 SENSES = ("constant", "nonincreasing", "nondecreasing", "nonnegative")
 """Their places are the numbers that an integrator has for them."""
 CONSTANT, NONINCREASING, NONDECREASING, NONNEGATIVE = range(4)
 CLAUSE = "; the invariant "
 """The beginning of the clause on a broken law in a message."""
-_VALUES = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_double, ctypes.c_int64, ctypes.c_int64)
 
 Worst = dict[str, tuple[float, float]]
 """{law: (worst violation, the time of it)}; NaN and its first time where a law was not a number."""
@@ -103,7 +102,7 @@ class LawWatch:
         self.violations, self.times = np.zeros(laws.size), np.zeros(laws.size)
         if laws.before is not None:
             self._best, self.violations, self.times = laws.before.copy()
-        self._function = _VALUES(laws.values.events)
+        self._function = VALUES(laws.values.events)
 
     def look(self, t: float, y: Array) -> None:
         """Updates the violations with a state y (n,) of the run; the first one is the start."""

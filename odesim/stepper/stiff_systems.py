@@ -1,7 +1,6 @@
 """The linear systems of a stiff run, as functions that its driver calls by address: of Python around LAPACK, or compiled elimination."""
 
 import ctypes
-from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, cached_property
 from typing import Any, ClassVar
@@ -9,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from odesim.base.arrays import Array
+from odesim.base.callbacks import VALUES, Callbacks
 from odesim.base.device import gemm_address
 from odesim.ir.linear_systems import Jacobian, Krylov, Solver, UnsolvableError
 from odesim.stepper import front_solver
@@ -19,7 +19,7 @@ BLAS_FRONT = 100
 """Unknowns of a front from which BLAS multiplies."""
 _I, _F = ctypes.c_int64, ctypes.c_double
 TYPES: dict[str, Any] = {
-    "LINEAR": ctypes.CFUNCTYPE(None, _I, _F, _I, _I), "ALONG": ctypes.CFUNCTYPE(None, _I, _I, _I, _I),
+    "LINEAR": VALUES, "ALONG": ctypes.CFUNCTYPE(None, _I, _I, _I, _I),
     "ELIMINATE": ctypes.CFUNCTYPE(None, _I, _I, _F, _I), "DRIFT": ctypes.CFUNCTYPE(None, _I, _I, _F, _I),
     "SOLVE": ctypes.CFUNCTYPE(None, _I, _I, _F, _I, _I),
 }  # fmt: skip
@@ -46,7 +46,7 @@ def _numbers(address: int, count: int) -> Array:
     return np.ctypeslib.as_array((_F * count).from_address(address)) if count else np.empty(0)
 
 
-class ArraySystems:
+class ArraySystems(Callbacks):
     """Linear systems (1 - g J) x = b as C functions that Python answers, by LAPACK and the structure of J.
 
     A Jacobian in the driver's memory is a number, that of its Linearization. After an exception every further answer is that there is
@@ -58,31 +58,11 @@ class ArraySystems:
     answers: ClassVar[tuple[str, ...]] = ("LINEAR", "ALONG", "ELIMINATE", "DRIFT", "SOLVE")
 
     def __init__(self, n: int, derivatives: Derivatives, least: Array) -> None:
+        super().__init__()
         self.n, self.derivatives, self.least = n, derivatives, least
         self._points: dict[int, Linearization] = {}
         self._solver: Solver | None = None
-        self._failure: BaseException | None = None
-        self._alive: list[Any] = []
-        self.functions = {name: self._function(getattr(self, f"_{name.lower()}"), TYPES[name]) for name in self.answers}
-
-    def check(self) -> None:
-        """Raises the exception of a function, once."""
-        error, self._failure = self._failure, None
-        if error is not None:
-            raise error
-
-    def _function(self, f: Callable[..., None], kind: Any) -> int:
-        def called(*arguments: Any) -> None:
-            if self._failure is None:
-                try:
-                    with np.errstate(all="ignore"):
-                        f(*arguments)
-                except BaseException as error:  # ctypes can only drop it
-                    self._failure = error
-
-        function = kind(called)
-        self._alive.append(function)
-        return ctypes.cast(function, ctypes.c_void_p).value or 0
+        self.functions = {name: self.address(getattr(self, f"_{name.lower()}"), TYPES[name]) for name in self.answers}
 
     def _row(self, address: int) -> Array:
         return _numbers(address, self.n)

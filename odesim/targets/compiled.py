@@ -4,7 +4,6 @@ Its events are one C function in a module apart, and its invariants another: eve
 into g. Apart, because a first call should not compile what it does not call, and another event does not change the right-hand side.
 """
 
-import ctypes
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -16,6 +15,7 @@ from sympy import Expr
 
 from odesim.base.arrays import Array, Layout, check_dtype
 from odesim.base.backends import RUN, Backend, find_backend
+from odesim.base.callbacks import COMBINE, STAGE
 from odesim.base.device import cupy_here
 from odesim.base.errors import CodegenError, counted
 from odesim.base.memo import IdentityKey, Memo
@@ -51,8 +51,6 @@ if TYPE_CHECKING:
     from odesim.ir.scalars import WrittenRight
     from odesim.targets.linearization import Linearization
 
-STAGE = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_double, *[ctypes.c_int64] * 7)
-COMBINE = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 9)
 _FIRST, _ONE = np.zeros(1, np.int64), np.ones(1)  # a right-hand side alone: in row 0, once
 _AT_FIRST, _AT_ONE = _FIRST.ctypes.data, _ONE.ctypes.data
 

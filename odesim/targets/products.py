@@ -3,18 +3,16 @@
 Apart from compiled.py, which every run imports: matrices of derivatives, and what writes them out, take 35 ms to import.
 """
 
-import ctypes
 from dataclasses import dataclass
 
 import numpy as np
 
 from odesim.base.arrays import Array
+from odesim.base.callbacks import VALUES
 from odesim.ir.invariants import LinearInvariant
 from odesim.ir.linear_systems import Jacobian, Products
 from odesim.targets.compiled import BoundValues
 from odesim.targets.linearization import MOST_DENSE, BoundLinear
-
-_VALUES = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_double, ctypes.c_int64, ctypes.c_int64)
 
 
 @dataclass(frozen=True)
@@ -33,7 +31,7 @@ class BoundProducts:
 
     def jacobian(self, t: float, y: Array) -> Products:
         """The Jacobian df/dy at y (n,)."""
-        n, call, table = len(y), _VALUES(self.values.events), self.values.table
+        n, call, table = len(y), VALUES(self.values.events), self.values.table
         both = np.concatenate([y, np.zeros(n)])
 
         def times(x: Array) -> Array:

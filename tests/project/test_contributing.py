@@ -55,7 +55,7 @@ BACKEND = '''"""Right-hand sides whose rows are computed in Python, one after an
 
 from sympy import lambdify
 
-from odesim.stepper.callback import callback_system
+from odesim.stepper.callback import CallbackSystem
 
 
 def right_side(compiled, numbers, stays):
@@ -66,7 +66,7 @@ def right_side(compiled, numbers, stays):
     def right(t, y, out):
         out[:] = [rate(*y, *numbers.params.values()) for rate in rates]
 
-    return callback_system(right, layout, compiled.dtype, None, 0)
+    return CallbackSystem(right, layout, compiled.dtype, None, 0)
 '''
 BIB = "\n@misc{nobody2026nothing,\n  author = {Nobody},\n  title  = {Nothing},\n  year   = {2026}\n}\n"
 TRUTH = '    "classics.thrown_away": lambda t, y, p: {"x": p["k"] * (p["s"] - y["x"])},\n'

@@ -12,7 +12,7 @@ from numba import carray, types
 from numba.extending import intrinsic
 
 from odesim.base.arrays import Array, Layout
-from odesim.stepper.callback import callback_system
+from odesim.stepper.callback import CallbackSystem
 from odesim.stepper.problem import EventSpec, Problem
 
 Right = Callable[[float, Array], Any]
@@ -39,7 +39,7 @@ def problem(
         assert events is not None
         g[:] = events(t, y)
 
-    system = callback_system(right, Layout(("y",), (start.shape,)), dtype, values, sum(s.size for s in specs))
+    system = CallbackSystem(right, Layout(("y",), (start.shape,)), dtype, values, sum(s.size for s in specs))
     return Problem(system, start, t0, t1, specs)
 
 

@@ -151,9 +151,9 @@ def test_driver_needs_no_numba(folder: Path) -> None:
         "import sys, numpy as np\n"
         "from odesim.base.arrays import Layout\n"
         "from odesim.run.integrate import integrate_problem\n"
-        "from odesim.stepper.callback import callback_system\n"
+        "from odesim.stepper.callback import CallbackSystem\n"
         "from odesim.stepper.problem import Problem\n"
-        "f = callback_system(lambda t, y, out: np.negative(y, out=out), Layout(('y',), ((3,),)))\n"
+        "f = CallbackSystem(lambda t, y, out: np.negative(y, out=out), Layout(('y',), ((3,),)))\n"
         "run = integrate_problem(Problem(f, np.ones(3), 0.0, 1.0))\n"
         "print(run.status, 'numba' in sys.modules)\n"
     )
