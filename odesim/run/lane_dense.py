@@ -4,6 +4,7 @@ weights(h, theta) and blend(y, c, k, c, k, ...) are functions of the kernel, whi
 single run, operation by operation.
 """
 
+import ast
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ from odesim.run.lane_systems import product
 from odesim.stepper.control import weight
 from odesim.stepper.lanes import SPARE, Kinds, Written, comb_in, function, margin
 from odesim.stepper.readers import horner
-from odesim.stepper.statements import Do, Each, If, Out, Row, Statement, While, unparsed
+from odesim.stepper.statements import Do, Each, If, Out, Row, Statement, While
 
 
 def used_stages(plan: KernelPlan) -> list[int]:
@@ -34,7 +35,7 @@ def interpolant_texts(plan: KernelPlan) -> list[str]:
     if not plan.dense or (plan.watch is None and (plan.by_powers or plan.stiff)):
         return []
     used = used_stages(plan)
-    lines = [f"c{j} = {length(plan)}({unparsed(weight)})" for j, weight in horner(plan.method.P.tolist(), "theta")]
+    lines = [f"c{j} = {length(plan)}({ast.unparse(weight)})" for j, weight in horner(plan.method.P.tolist(), "theta")]
     lines.append(f"return ({', '.join(f'c{j}' for j in used)},)")
     weights = ["@inlined", "def weights(h, theta):", *(f"    {line}" for line in lines)]
     total = Kinds(plan.formulas.dtype).combined("y", [(f"c{j}", f"k{j}") for j in used])
@@ -156,7 +157,7 @@ class Inside(Written):
             (at(saved, self.width), f"{state}{d}", at(z, self.width))
             for d, (saved, z) in enumerate(zip(self.lane_rows.saved, self.lane_rows.y, strict=True))
         ]
-        return [*self.lines([theta, *inside]), *(f"{row} = {x} if {unparsed(branch.test)} else {z}" for row, x, z in ends)]
+        return [*self.lines([theta, *inside]), *(f"{row} = {x} if {ast.unparse(branch.test)} else {z}" for row, x, z in ends)]
 
     def lane_lines(self) -> list[str]:
         """Lines that write all saved times of lane l in the step, by powers of theta, and return how many are saved."""

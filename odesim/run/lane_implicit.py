@@ -16,8 +16,8 @@ from odesim.run.lane_dense import restore_lines, touched
 from odesim.run.lane_plan import KernelPlan, Rows, at, call_right, load_rows, loop_arguments
 from odesim.run.lane_systems import Vector, factor, residual
 from odesim.stepper.codes import Code
-from odesim.stepper.lanes import Lines, Looped, Written, function, margin, stage_of
-from odesim.stepper.statements import Do, Row, Take, unparsed
+from odesim.stepper.lanes import Lines, Looped, Written, function, margin
+from odesim.stepper.statements import Do, Row, Take, stage_of
 
 DENSE = """
 @kernel
@@ -79,7 +79,7 @@ def finite(names: Sequence[str]) -> str:
 
 def row_of(e: ast.expr) -> Row:
     """The row that an argument names."""
-    return stage_of(e) if isinstance(e, ast.Subscript) else unparsed(e)
+    return stage_of(e) if isinstance(e, ast.Subscript) else ast.unparse(e)
 
 
 def drift_lines(linear: SparseSystem, rights: Sequence[str]) -> tuple[list[str], Vector]:
@@ -121,7 +121,7 @@ class WrittenImplicit(Written):
         linear, into = self.linear, s.names[0]
         match s.what, s.arguments:
             case "linear", [time, state]:
-                lines, f = linear_lines(linear, unparsed(state), unparsed(time))
+                lines, f = linear_lines(linear, ast.unparse(state), ast.unparse(time))
                 lines += [f"{name} = {x}" for name, x in zip(self._names(into), f, strict=True)]
                 return lines + [line for row in s.names for line in self._kept(row, stores)]
             case "along", [_, f]:
@@ -135,7 +135,7 @@ class WrittenImplicit(Written):
                 if not linear.moves or part == 0.0:
                     return lines
                 more, self._late_sides = drift_lines(linear, names)
-                return [*lines, f"later = {unparsed(later)}", *more]
+                return [*lines, f"later = {ast.unparse(later)}", *more]
             case "solve", [_, _, source]:
                 names = self._names(into)
                 self._sides = {f"y{d}": x for d, x in enumerate(self._names(row_of(source)))} | self._late_sides
@@ -149,7 +149,7 @@ class WrittenImplicit(Written):
                     else residual(linear, "g", self._sides, self._solution, "good", tolerance(self.plan, self.lane_rows))
                 )
             case "restore", [state]:
-                return restore_lines(self.plan, self.lane_rows, unparsed(state))
+                return restore_lines(self.plan, self.lane_rows, ast.unparse(state))
         raise TypeError(s)
 
 
@@ -189,11 +189,11 @@ class LoopedImplicit(Looped):
         match s.what, s.arguments:
             case "linear", [time, state]:
                 f, J = map(self._first, s.names)
-                return [*self._handed(time), f"slopes(S, {self._first(unparsed(state))}, {f}, {J})"]
+                return [*self._handed(time), f"slopes(S, {self._first(ast.unparse(state))}, {f}, {J})"]
             case "along", [_, f]:
                 names = [f"f{d}" for d in range(linear.states)]
                 lines, bent = linear.tangent({f"y{d}": x for d, x in enumerate(names)}, "1.0")
-                load = [*self._inputs(), *load_rows("f", self._lines_of(unparsed(f)), w)]
+                load = [*self._inputs(), *load_rows("f", self._lines_of(ast.unparse(f)), w)]
                 put = [f"{at(r, w)} = {bent[f'y{d}']}" for d, r in enumerate(self._lines_of(into))]
                 return self._over_lanes([*load, *lines, *put])
             case "eliminate", _:

@@ -13,7 +13,7 @@ from odesim.base.errors import DeviceError, counted
 from odesim.base.parsing import parse
 from odesim.stepper import control
 from odesim.stepper.memory import RunState
-from odesim.stepper.one_system import SHARED, explicit_driver
+from odesim.stepper.one_system import SHARED, driver_of
 from odesim.stepper.problem import search_facts
 from odesim.stepper.table import COUNTS, RUN, places
 from odesim.targets.cache import source_of
@@ -44,7 +44,7 @@ def driver_text(by_state: bool) -> Driver:
 
     by_state: each state has its own absolute tolerance.
     """
-    functions, driver = dict[str, ast.FunctionDef](), explicit_driver(by_state)
+    functions, driver = dict[str, ast.FunctionDef](), driver_of("explicit", by_state)
     known: dict[str, Any] = {**places(RUN), **places(COUNTS), **vars(control), "math": math, "np": np, "inf": math.inf, "nan": math.nan}
     for text in (*map(source_of, SHARED), FIND_EVENTS, driver.text, driver.terms):
         for node in parse(text).body:

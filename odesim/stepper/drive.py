@@ -19,16 +19,7 @@ from odesim.base.options import RunOptions
 from odesim.base.signals import ctrl_c, not_counted
 from odesim.stepper.codes import Code
 from odesim.stepper.memory import RunState
-from odesim.stepper.one_system import (
-    RULES,
-    SEARCH_MODULES,
-    SHARED,
-    Driver,
-    explicit_driver,
-    implicit_driver,
-    noisy_driver,
-    stabilised_driver,
-)
+from odesim.stepper.one_system import KINDS, RULES, SEARCH_MODULES, SHARED, driver_of
 from odesim.stepper.problem import Problem, Progress, Raw, check_options, save_grid
 from odesim.stepper.readers import Switches
 from odesim.stepper.report import collect
@@ -68,7 +59,7 @@ class ExplicitRun:
 
     _run: Callable[[int], int]
     _long: Callable[[int], int] | None = None
-    kind: ClassVar = "explicit"
+    states: ClassVar = RunState
     first_slice: ClassVar = 64
 
     def __init__(
@@ -83,7 +74,7 @@ class ExplicitRun:
         _ = rhs.stage, rhs.combine, rhs.events, problem.laws and problem.laws.values.events  # compiles what was not
         if self.on_device:
             rhs.kernel(by_state)  # type: ignore[attr-defined]
-        functions = {} if self.on_device else driver(self.kind, by_state)
+        functions = {} if self.on_device else driver(self.states.kind, by_state)
         self.state = self._new_state(problem, method, save_grid(problem, save), checked, functions)
         if self.on_device:
             from odesim.stepper.device import DeviceRun
@@ -101,7 +92,7 @@ class ExplicitRun:
 
     def _new_state(self, problem: Problem, method: Any, save: Array, options: RunOptions, functions: dict[str, int]) -> RunState:
         """The memory of the run. functions: those of the driver."""
-        return RunState(problem, method, save, options)
+        return self.states(problem, method, save, options)
 
     def anew(self, problem: Problem, save: Array, max_steps: int, progress: Progress | None) -> None:
         """Starts another segment of the same run, on the processor, in this run's memory."""
@@ -175,7 +166,7 @@ class ExplicitRun:
     @property
     def _may_be_written(self) -> bool:
         """Whether a driver can be compiled for this run alone."""
-        return self.kind == "explicit" and self.method.last != 0 and not isinstance(getattr(self.problem.rhs, "written", ""), str)
+        return self.states is RunState and self.method.last != 0 and not isinstance(getattr(self.problem.rhs, "written", ""), str)
 
     def stop(self) -> None:
         """Makes the run end after its current step."""
@@ -250,7 +241,7 @@ class TaylorRun(ExplicitRun):
 class NoisyState(RunState):
     """The state of a run with noise."""
 
-    driver = staticmethod(noisy_driver)
+    kind: ClassVar = "noisy"
 
     def _fill_method(self) -> None:
         super()._fill_method()
@@ -270,10 +261,7 @@ class NoisyState(RunState):
 class NoisyRun(ExplicitRun):
     """A run of a scheme for noise; options as of ExplicitRun."""
 
-    kind: ClassVar = "noisy"
-
-    def _new_state(self, problem: Problem, method: Any, save: Array, options: RunOptions, functions: dict[str, int]) -> RunState:
-        return NoisyState(problem, method, save, options)
+    states: ClassVar = NoisyState
 
 
 def next_slice(steps: int, seconds: float) -> int:
@@ -296,16 +284,9 @@ def driver_text(kind: str = "explicit", by_state: bool = False) -> str:
     """The text of the driver, and of all that it calls. by_state: each state has its own absolute tolerance."""
     from odesim.targets.cache import sources_text
 
-    kinds: dict[str, tuple[list[str], Callable[[bool], Driver], list[Any]]] = {
-        "explicit": ([], explicit_driver, []),
-        "implicit": (["odesim.stepper.linear_steps"], implicit_driver, []),
-        "stabilised": (["odesim.stepper.linear_steps"], stabilised_driver, []),
-        "noisy": (["odesim.stepper.noise_draw"], noisy_driver, [NOISE]),
-    }
-    module, driver, tables = kinds[kind]
-    sources = sources_text((*SHARED, *module), RULES, "@helper")
+    sources = sources_text((*SHARED, *KINDS[kind].calls), RULES, "@helper")
     normals = [f"from odesim.runtime.normals import normals_of_path  # {normals_key()}"] if kind == "noisy" else []
-    return "\n\n".join([sources, *normals, constants(RUN, COUNTS, *tables), driver(by_state).text])
+    return "\n\n".join([sources, *normals, constants(RUN, COUNTS, *KINDS[kind].reads), driver_of(kind, by_state).text])
 
 
 _WRITTEN: Memo[int] = Memo()

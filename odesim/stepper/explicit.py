@@ -9,7 +9,7 @@ sees, among the parameters. SERIES: `series` sets the stages between the first a
 
 # "state": one number a component. "stage": that for each stage. "param": the parameters. All else is one number a member
 ROWS = {"y": "state", "z": "state", "x": "state", "k": "stage", "p": "param"}
-DOES = ("begin_events", "sample_events", "find_events", "keep_samples", "begin_laws", "watch_laws", "draw", "shake", "series")
+DOES = ("draw", "shake", "series")
 LOGICAL = ("last",)
 
 

@@ -16,10 +16,7 @@ ROWS = {
     "y": "state", "z": "state", "within": "state", "f": "state", "f_z": "state", "b": "state", "q": "state", "unit": "state",
     "k": "stage", "p": "param", "J": "jacobian", "J_z": "jacobian",
 }  # fmt: skip
-DOES = (
-    "begin_events", "sample_events", "find_events", "keep_samples", "begin_laws", "watch_laws",
-    "linear", "along", "eliminate", "drift", "solve", "solved", "restore",
-)  # fmt: skip
+DOES = ("linear", "along", "eliminate", "drift", "solve", "solved", "restore")
 LOGICAL = ("last", "good")
 
 

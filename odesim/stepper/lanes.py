@@ -31,7 +31,7 @@ from odesim.stepper.statements import (
     name,
     names_in,
     reads_writes,
-    unparsed,
+    stage_of,
     written,
 )
 
@@ -59,26 +59,21 @@ class Placed(ast.NodeTransformer):
     def visit_Name(self, node: ast.Name) -> ast.Name:
         return name(self.row(node.id) if node.id in self.rows else self.number(node.id))
 
-    def visit_Subscript(self, node: ast.Subscript) -> ast.Name:
-        return name(self.row(stage_of(node)))
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        row = stage_of(node)
+        return name(self.row(row)) if row[0] in self.rows else super().generic_visit(node)  # type: ignore[return-value]
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         if isinstance(node.func, ast.Name) and node.func.id == "slant" and self.component is not None:
             return ast.Constant(slant(self.component))
         arguments = [self.visit(a) for a in node.args]
         if isinstance(node.func, ast.Name) and node.func.id == "grid":  # the saved time of this number, infinity after the last
-            place = f"int({unparsed(arguments[0])})"
+            place = f"int({ast.unparse(arguments[0])})"
             return parse(f"save[{place}] if {place} < saves else inf", "eval").body
         return ast.Call(node.func, arguments, [])
 
     def visit_Comb(self, node: Comb) -> ast.Name:
         return name(self.comb(node))
-
-
-def stage_of(node: ast.Subscript) -> tuple[str, int]:
-    """The row k[3] as ("k", 3)."""
-    assert isinstance(node.value, ast.Name) and isinstance(node.slice, ast.Constant)
-    return node.value.id, int(str(node.slice.value))
 
 
 def flat(statements: Iterable[Statement]) -> Iterable[Statement]:
@@ -246,7 +241,7 @@ class Looped:
         place = Placed(
             self.reader.text.rows, lambda row: self.at(row, "i + "), lambda x: self.numbers.get(x, number(x)), self._comb(number)
         )
-        return unparsed(place.visit(copied(e)))
+        return ast.unparse(place.visit(copied(e)))
 
     def _comb(self, number: Callable[[str], str]) -> Callable[[Comb], str]:
         def comb(c: Comb) -> str:
@@ -456,7 +451,7 @@ class Written:
     def _value(self, e: ast.expr, d: int = 0) -> str:
         rows = self.reader.text.rows
         place = Placed(rows, lambda row: self.local(row, d), lambda x: self.numbers.get(x, x), lambda c: self._comb(c, d), d)
-        return unparsed(place.visit(copied(e)))
+        return ast.unparse(place.visit(copied(e)))
 
     def _comb(self, c: Comb, d: int) -> str:
         base = self.local(c.base, d) if c.base else self.empty

@@ -12,7 +12,7 @@ from odesim.base.options import RunOptions
 from odesim.stepper.codes import Standing
 from odesim.stepper.control import LOG2_LEAST_OLD, longest_step
 from odesim.stepper.laws import Worst
-from odesim.stepper.one_system import explicit_driver
+from odesim.stepper.one_system import KINDS, driver_of
 from odesim.stepper.problem import _MOST, Problem, fixed_steps, opening_step, search_facts, usable
 from odesim.stepper.search_samples import memory_size, most_zeros
 from odesim.stepper.table import ANSWERS, COUNTS, RUN, SEARCH, places
@@ -47,18 +47,17 @@ def arena_of(n: int, width: int, rows: int, stages: int, numbers: int, samples: 
 class RunState:
     """The state of a run; `address` is that of its table, the driver's only argument.
 
-    rows: states that a step needs. dtype: of all rows; "" for that of the right-hand side.
+    kind: of methods, one of KINDS (one_system.py). dtype: of all rows; "" for that of the right-hand side.
     The numbers of the run have the names that the text of the step gives them: state["steps"], state["t"].
     """
 
-    rows: ClassVar = 3
     dtype: ClassVar = ""
-    driver = staticmethod(explicit_driver)
+    kind: ClassVar = "explicit"
 
     def __init__(self, problem: Problem, method: Any, save: Array, options: RunOptions) -> None:
         self.problem, self.method, self.save, self.options = problem, method, save, options
         self._by_state = options.by_state
-        self._places = self.driver(self._by_state).places
+        self._places = driver_of(self.kind, self._by_state).places
         # one value more than the interpolant has powers; a map has no times between two updates
         self.pieces = max(4, method.P.shape[1]) if method.last else 1
         n, dtype = problem.rhs.layout.size, np.dtype(self.dtype or problem.rhs.dtype)
@@ -177,8 +176,8 @@ class RunState:
         """Allocates one memory for all arrays in the table, and fills in their addresses."""
         at, laws, stages, size = self.at, self.problem.laws, self.method.stages, self.problem.rhs.n_events
         senses = laws.senses if laws else np.empty(0)
-        watched = len(senses)
-        arena = arena_of(n, dtype.itemsize, self.rows, stages, len(self._places), (self.pieces + 3, size), watched)
+        watched, rows = len(senses), len(KINDS[self.kind].rows)
+        arena = arena_of(n, dtype.itemsize, rows, stages, len(self._places), (self.pieces + 3, size), watched)
         self._memory = arena.memory(self.table.view(np.int64))
         at["TIMES"], at["OUT"] = self.save.ctypes.data, self.out.ctypes.data
         turns = places(RUN)
@@ -188,7 +187,7 @@ class RunState:
 
         self._memory[: arena.starts[turns["BLOCK"]]] = 0  # counts, numbers and weights
         self.counts, self.stopping, self._order = view("COUNTS", 1, COUNTS), view("STOP", 1), view("ORDER", stages)
-        self.numbers, self.work = view("NUMBERS", len(self._places), np.float64), view("WORK", (self.rows, n), dtype)
+        self.numbers, self.work = view("NUMBERS", len(self._places), np.float64), view("WORK", (rows, n), dtype)
         self.work[0], self._order[:] = self.problem.y0, np.arange(stages)
         if size:
             view("FACTS", 2 * size)[:] = search_facts(self.problem.events).ravel()

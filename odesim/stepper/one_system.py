@@ -8,12 +8,15 @@ goes to the right-hand side's own `stage` and `combine`: only these know whether
 """
 
 import ast
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
+
+import numpy as np
 
 from odesim.base.parsing import parse
-from odesim.stepper.lanes import margin
+from odesim.stepper.lanes import Placed, margin
 from odesim.stepper.readers import CHECKED, EXPLICIT, numbers_of_control, step_text
 from odesim.stepper.statements import (
     Comb,
@@ -36,9 +39,10 @@ from odesim.stepper.statements import (
     exposed,
     name,
     names_in,
-    unparsed,
+    stage_of,
     written,
 )
+from odesim.stepper.table import NOISE
 
 RULES = ("odesim.stepper.control",)
 """The modules among the sources whose functions take only numbers: the text compiles them, and Python may call them."""
@@ -145,18 +149,6 @@ class Driver:
         return {name: i for i, name in enumerate(self.numbers)}
 
 
-@cache
-def explicit_driver(by_state: bool) -> Driver:
-    """The driver of one system by an explicit method. by_state: each state has its own absolute tolerance."""
-    return Printer("explicit", EXPLICIT, METHOD, TABLES, by_state).driver()
-
-
-@cache
-def noisy_driver(by_state: bool) -> Driver:
-    """The driver of one system by a scheme for noise."""
-    return Printer("explicit", {**EXPLICIT, "NOISY": True}, METHOD, TABLES, by_state).driver()
-
-
 class Scalars(ast.NodeTransformer):
     """A scalar expression whose names are those of the driver."""
 
@@ -167,33 +159,45 @@ class Scalars(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         arguments = [self.visit(a) for a in node.args]
-        return ast.Call(node.func, [name("at"), *arguments] if unparsed(node.func) == "grid" else arguments, [])
+        return ast.Call(node.func, [name("at"), *arguments] if ast.unparse(node.func) == "grid" else arguments, [])
 
 
 def _value(e: ast.expr) -> str:
-    return unparsed(Scalars().visit(copied(e)))
+    return ast.unparse(Scalars().visit(copied(e)))
 
 
 def _factor(e: ast.expr | None) -> str:
     return "1.0" if e is None else _value(e)
 
 
-class Printer:
-    """Prints statements as lines of the function `run`.
+@dataclass(frozen=True)
+class Kind:
+    """What runs of one kind of methods have in common.
 
-    known: constants of the kind of step; method: numbers of a method; tables: its tables of weights, as TABLES has them. rows: those of
-    WORK in their order; the first two take turns.
+    text: that of their step. known: constants of it. method: names of the numbers of a method; tables: its tables of weights, as TABLES has
+    them; of_stages: those of a number a stage. rows: those of WORK in their order; the first two take turns. calls: modules whose
+    functions the driver calls beside SHARED; reads: tables that it reads beside RUN and COUNTS.
     """
 
-    rows: ClassVar[tuple[str, ...]] = ("y", "z", "x")
-    tables_of_stages: ClassVar[dict[str, str]] = {"C": "times_of_stages"}
+    text: str
+    known: Known
+    method: tuple[str, ...]
+    tables: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    of_stages: Mapping[str, str] = field(default_factory=dict)
+    rows: tuple[str, ...] = ("y", "z", "x")
+    calls: tuple[str, ...] = ()
+    reads: tuple[np.dtype, ...] = ()
+
+
+class Printer:
+    """Prints statements as lines of the function `run`. by_state: each state has its own absolute tolerance."""
+
     places: tuple[str, ...] = ()
     """The NUMBERS of another driver whose runs this one continues."""
 
-    def __init__(self, kind: str, known: Known, method: tuple[str, ...], tables: dict[str, tuple[str, str]], by_state: bool) -> None:
-        self.numbers = numbers_of_control()
-        self.method, self.tables = method, tables
-        self.reader = Reader(step_text(kind, by_state), {"TOGETHER": False, **known, **self.numbers})
+    def __init__(self, kind: Kind, by_state: bool) -> None:
+        self.kind, self.numbers = kind, numbers_of_control()
+        self.reader = Reader(step_text(kind.text, by_state), {"TOGETHER": False, **kind.known, **self.numbers})
         self.forms: set[str] = set()
 
     def driver(self) -> Driver:
@@ -207,7 +211,7 @@ class Printer:
         once, again = begin + first, aim + step + after
         carried = (exposed(once) | exposed(again)) & (written(once) | written(again))
         inherited = sorted(x for x in carried if isinstance(x, str) and x not in text.rows)
-        constant = (*text.common, *self.method, *SWITCHES)
+        constant = (*text.common, *self.kind.method, *SWITCHES)
         changing = (*COUNTED, *(x for x in inherited if x not in self.reader.logical))
         numbers = self.places or (*constant, *changing)
         there = {*constant, *changing}
@@ -215,7 +219,7 @@ class Printer:
         load += ["atol = at[ATOL]"] if "atol" in text.rows else []
         load += [f"{x} = False" for x in inherited if x in self.reader.logical]  # each step sets it before it reads it
         store = [f"numbers[{i}] = {x}" for i, x in enumerate(numbers) if x in changing]
-        tables = [f"{name} = doubles(at[{slot}])" for slot, name in self.tables_of_stages.items()]
+        tables = [f"{name} = doubles(at[{slot}])" for slot, name in self.kind.of_stages.items()]
         lines = {"load": load, "store": store, "rows": [*tables, *self._row_lines()]}
         run = RUN.format(**{word: "\n".join(margin(part)) for word, part in lines.items()}, **words, **self.numbers)
         forms = sorted(self.forms)
@@ -225,7 +229,7 @@ class Printer:
     def _row_lines(self) -> list[str]:
         """Lines that name the addresses of rows; those that take turns change places with each accepted step."""
         lines = ["y, z = at[WORK] + int(turn) * row, at[WORK] + (1 - int(turn)) * row"]
-        return [*lines, *(f"{x} = at[WORK] + {j} * row" for j, x in enumerate(self.rows) if j > 1)]
+        return [*lines, *(f"{x} = at[WORK] + {j} * row" for j, x in enumerate(self.kind.rows) if j > 1)]
 
     def _form(self, form: str) -> str:
         """A named sum of the text as a function."""
@@ -233,7 +237,7 @@ class Printer:
         load = [f"{e} = entry(e, i - lo, single)", *(f"{x} = entry({x}_row, i, single)" for x in rows)]
         at, addresses, numbers = "at: Any", [f"{x}_row: int" for x in rows], [f"{x}: float" for x in scalars]
         return FORM.format(
-            form=form, load="\n            ".join(load), value=unparsed(value),
+            form=form, load="\n            ".join(load), value=ast.unparse(value),
             block=", ".join([at, "e: int", *addresses, "lo: int", "hi: int", *numbers]),
             whole=", ".join([at, "y: int", "ns: int", *addresses, *numbers]),
             arguments=", ".join(["at", "at[BLOCK]", *(f"{x}_row" for x in rows), "lo", "hi", *scalars]),
@@ -242,7 +246,7 @@ class Printer:
     def _term(self, form: str) -> str:
         """A term of a named sum as a function of numbers."""
         value, e, rows, scalars = self._parts_of(form)
-        return TERM.format(form=form, entries=", ".join(f"{x}: float" for x in (e, *rows, *scalars)), value=unparsed(value))
+        return TERM.format(form=form, entries=", ".join(f"{x}: float" for x in (e, *rows, *scalars)), value=ast.unparse(value))
 
     def _parts_of(self, form: str) -> tuple[ast.expr, str, list[str], list[str]]:
         """Of a named sum: what is added, the name of the combination in it, those of rows, its arguments first, and those of numbers."""
@@ -326,10 +330,10 @@ class Printer:
                 lines = [f"coef[{j}] = {_value(w)}" for (j, _), w in zip(e.terms, weights, strict=True)]
                 return lines, e.base or "none", f"np.int64({max(j for j, _ in e.terms) + 1})"
             case Comb(factor=factor, weights=ast.Subscript(value=ast.Name(id=table), slice=index)):
-                start, span = (_value(parse(part.format(row=unparsed(index)), "eval").body) for part in self.tables[table])
+                start, span = (_value(parse(part.format(row=ast.unparse(index)), "eval").body) for part in self.kind.tables[table])
                 return [f"weigh(at, {_factor(factor)}, {start}, {span})"], e.base or "none", span
             case Comb(factor=None, weights=ast.Name(id=table)):
-                start, span = self.tables[table]
+                start, span = self.kind.tables[table]
                 return [f"weigh(at, 1.0, {start}, {_value(parse(span, 'eval').body)})"], e.base or "none", _value(parse(span, "eval").body)
             case Comb(factor=factor, weights=ast.Call(args=[theta])):
                 return [f"weigh_inside(at, {_factor(factor)}, {_value(theta)})"], e.base or "none", "all_stages"
@@ -362,48 +366,12 @@ IN_PLACE = ("drift", "restore")
 """What changes the row that it is given first."""
 
 
-@cache
-def implicit_driver(by_state: bool) -> Driver:
-    """The driver of one system by a Rosenbrock method. by_state: each state has its own absolute tolerance."""
-    known = {"IMPLICIT": True, "NOISY": False, "STABILISED": False, "LOOPS": False, "CHECKED": CHECKED}
-    return _Printer("implicit", known, ROSENBROCK_NUMBERS, IMPLICIT_TABLES, by_state).driver()
-
-
-@cache
-def stabilised_driver(by_state: bool) -> Driver:
-    """The driver of one system by a stabilised method."""
-    known = {"IMPLICIT": False, "NOISY": False, "STABILISED": True}
-    return _StabilisedPrinter("stabilised", known, STABILISED, {}, by_state).driver()
-
-
-class _Entries(Scalars):
-    """An expression for component i: rows are read there. rows: all of the text."""
-
-    def __init__(self, rows: Any) -> None:
-        self.rows = rows
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        if node.id == "COMPONENT":
-            return name("i")
-        return name(f"doubles({node.id})[i]") if node.id in self.rows else super().visit_Name(node)
-
-    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
-        return name(f"doubles({_stage(node)})[i]") if unparsed(node.value) == "k" else super().generic_visit(node)  # type: ignore[return-value]
-
-    def visit_Comb(self, _: Comb) -> ast.expr:
-        return name("doubles(part)[i]")
-
-
 class _Printer(Printer):
     """Prints statements on rows in memory: WORK holds them, the stages K, the Jacobian JACOBIANS."""
 
-    rows: ClassVar = ("y", "z", "x", "f", "f_z", "b", "q", "unit", "within", "part")
-    tables_of_stages: ClassVar = {"C": "times_of_stages", "DRIFTS": "drifts_of_stages"}
-
-    jacobians: ClassVar = ["J, J_z = jacobian_row(at, turn), jacobian_row(at, 1.0 - turn)"]
-
     def _row_lines(self) -> list[str]:
-        turns = ["f, f_z = at[WORK] + (3 + int(turn)) * row, at[WORK] + (4 - int(turn)) * row", *self.jacobians]
+        turns = ["f, f_z = at[WORK] + (3 + int(turn)) * row, at[WORK] + (4 - int(turn)) * row"]
+        turns += ["J, J_z = jacobian_row(at, turn), jacobian_row(at, 1.0 - turn)"] if self.kind.known["IMPLICIT"] else []
         return [line for line in super()._row_lines() if not line.startswith(("f ", "f_z "))] + turns
 
     def _statement(self, s: Statement) -> list[str]:
@@ -416,30 +384,33 @@ class _Printer(Printer):
                 return self._each(row, value)
             case Take(row, source, _) if row in PAIRS:
                 return [f"{row}, {source} = {source}, {row}"]
-            case Do() if s.what not in self.watching:
+            case Do() if s.what not in self.reader.text.watches:
                 return self._do(s)
         return super()._statement(s)
 
-    watching: ClassVar = ("begin_events", "sample_events", "find_events", "keep_samples", "begin_laws", "watch_laws")
-
     def _each(self, row: Row, value: ast.expr) -> list[str]:
         """Lines that set a row to an expression."""
-        target = self._address(row)
-        if self._is_row(value) and self._address_of(value) == target:
+        target, same = self._address(row), self._row_of(value)
+        if same is not None and self._address(same) == target:
             return []
         if isinstance(value, Comb | ast.Name):
             return self._fill(value, target)
         combinations = [e for e in ast.walk(value) if isinstance(e, Comb)]
         lines = [line for e in combinations for line in self._fill(e, "part")]
-        entry = unparsed(_Entries(self.reader.text.rows).visit(copied(value)))
+        entries = Placed(
+            self.reader.text.rows, lambda row: f"doubles({self._address(row)})[i]",
+            lambda x: "i" if x == "COMPONENT" else Scalars.names.get(x, x), lambda _: "doubles(part)[i]",
+        )  # fmt: skip
+        entry = ast.unparse(entries.visit(copied(value)))
         return [*lines, "for i in range(n):", *margin([f"doubles({target})[i] = {entry}"])]
 
     def _do(self, s: Do) -> list[str]:
         lines, arguments = list[str](), ["at"]
         for e in s.arguments:
-            if self._is_row(e) and not (s.what in IN_PLACE and self._address_of(e) == self._address(s.names[0])):
-                arguments.append(self._address_of(e))
-            elif self._is_row(e) or names_in(e) & {*self.reader.text.rows} or any(isinstance(x, Comb) for x in ast.walk(e)):
+            row = self._row_of(e)
+            if row is not None and not (s.what in IN_PLACE and self._address(row) == self._address(s.names[0])):
+                arguments.append(self._address(row))
+            elif row is not None or names_in(e) & {*self.reader.text.rows} or any(isinstance(x, Comb) for x in ast.walk(e)):
                 lines += self._each(s.names[0], e)  # goes where the result does
             else:
                 arguments.append(_value(e))
@@ -449,25 +420,31 @@ class _Printer(Printer):
         counted = ["calls = calls + 1.0"] if s.what == "linear" else []
         return [*lines, f"{', '.join(numbers)} = {call}" if numbers else call, *counted]
 
-    def _is_row(self, e: ast.expr) -> bool:
-        if isinstance(e, ast.Subscript):
-            return unparsed(e.value) == "k"
-        return isinstance(e, ast.Name) and e.id in self.reader.text.rows
-
-    def _address_of(self, e: ast.expr) -> str:
-        return _stage(e) if isinstance(e, ast.Subscript) else unparsed(e)
+    def _row_of(self, e: ast.expr) -> Row | None:
+        """The row that an expression is."""
+        row = stage_of(e) if isinstance(e, ast.Subscript) else e.id if isinstance(e, ast.Name) else ""
+        return row if (row if isinstance(row, str) else row[0]) in self.reader.text.rows else None
 
     def _address(self, row: Row) -> str:
         return row if isinstance(row, str) else f"at[K] + {Scalars.names.get(str(row[1]), row[1])} * row"
 
 
-class _StabilisedPrinter(_Printer):
-    """Prints a step without linear systems."""
+KINDS = {
+    "explicit": Kind("explicit", EXPLICIT, METHOD, TABLES, {"C": "times_of_stages"}),
+    "implicit": Kind(
+        "implicit", {"IMPLICIT": True, "NOISY": False, "STABILISED": False, "LOOPS": False, "CHECKED": CHECKED}, ROSENBROCK_NUMBERS,
+        IMPLICIT_TABLES, {"C": "times_of_stages", "DRIFTS": "drifts_of_stages"},
+        rows=("y", "z", "x", "f", "f_z", "b", "q", "unit", "within", "part"), calls=("odesim.stepper.linear_steps",),
+    ),
+    "stabilised": Kind(
+        "stabilised", {"IMPLICIT": False, "NOISY": False, "STABILISED": True}, STABILISED,
+        rows=("y", "z", "x", "f", "f_z", "w", "q", "way", "unit", "part"), calls=("odesim.stepper.linear_steps",),
+    ),
+}  # fmt: skip
+KINDS["noisy"] = replace(KINDS["explicit"], known={**EXPLICIT, "NOISY": True}, calls=("odesim.stepper.noise_draw",), reads=(NOISE,))
 
-    rows: ClassVar = ("y", "z", "x", "f", "f_z", "w", "q", "way", "unit", "part")
-    tables_of_stages: ClassVar[dict[str, str]] = {}
-    jacobians: ClassVar[list[str]] = []
 
-
-def _stage(e: ast.Subscript) -> str:
-    return f"at[K] + {_value(e.slice)} * row"
+@cache
+def driver_of(kind: str, by_state: bool) -> Driver:
+    """The driver of one system by methods of this kind. by_state: each state has its own absolute tolerance."""
+    return (Printer if KINDS[kind].text == "explicit" else _Printer)(KINDS[kind], by_state).driver()

@@ -9,10 +9,11 @@ step leaves its state and last stage there, and those of its stages that an inte
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from odesim.ir.scalars import WrittenRight
 from odesim.stepper.lanes import Kinds, Written, margin
-from odesim.stepper.one_system import METHOD, TABLES, Printer, explicit_driver
+from odesim.stepper.one_system import KINDS, Printer, driver_of
 from odesim.stepper.readers import Switches, explicit_reader
 from odesim.stepper.statements import If, Row, Stages, Statement
 from odesim.stepper.tableau import Method
@@ -42,8 +43,8 @@ class WrittenOut(Printer):
     def __init__(self, right: WrittenRight, method: Method, switches: Switches, by_state: bool) -> None:
         self.exact = explicit_reader(method, Switches(adaptive=switches.adaptive), by_state=by_state)
         known = {**self.exact.known, **switches.known}
-        super().__init__("explicit", {k: v for k, v in known.items() if k not in TABLED}, METHOD, TABLES, by_state)
-        self.places, self.last, self.events, self.by_state = explicit_driver(by_state).numbers, method.last, switches.events, by_state
+        super().__init__(replace(KINDS["explicit"], known={k: v for k, v in known.items() if k not in TABLED}), by_state)
+        self.places, self.last, self.events, self.by_state = driver_of("explicit", by_state).numbers, method.last, switches.events, by_state
         self.series, self.adaptive = isinstance(method, Taylor), switches.adaptive
         n = right.formulas.states
         rows: dict[Row, range] = {"y": range(n), ("k", 0): range(n), "p": range(right.formulas.count)}

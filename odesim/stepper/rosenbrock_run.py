@@ -12,8 +12,6 @@ from odesim.base.device import few_blas_threads
 from odesim.base.errors import SolveError
 from odesim.base.options import RunOptions
 from odesim.ir.invariants import LinearInvariant, exact_sums
-from odesim.stepper.memory import RunState
-from odesim.stepper.one_system import implicit_driver
 from odesim.stepper.problem import Derivatives, Problem, StiffRun
 from odesim.stepper.readers import CHECKED
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
@@ -45,8 +43,7 @@ def method_tables(m: Rosenbrock) -> dict[str, Array]:
 class StiffState(WideState):
     """The state of a run of a Rosenbrock method."""
 
-    rows: ClassVar = 10
-    driver = staticmethod(implicit_driver)
+    kind: ClassVar = "implicit"
 
     def _fill_method(self) -> None:
         for slot, table in method_tables(self.method).items():
@@ -69,19 +66,20 @@ class RosenbrockRun(WideRun):
     """A run of a Rosenbrock method that can be advanced piece by piece. options: as of odesim.integrate."""
 
     goes_on = True
-    kind: ClassVar = "implicit"
+    states: ClassVar = StiffState
     systems: ArraySystems
 
-    def _new_state(self, problem: Problem, method: Any, save: Array, options: RunOptions, functions: dict[str, int]) -> RunState:
+    def _new_state(self, problem: Problem, method: Any, save: Array, options: RunOptions, functions: dict[str, int]) -> StiffState:
         if problem.linear is None:
             raise SolveError(
                 f"{method.name} needs the Jacobian of the right-hand side, which {problem.ref or 'this problem'} does not have"
             )
         compiled, products = problem.slopes(), problem.products()
         derivatives = products or problem.linear()
-        state = StiffState(problem, method, save, options)
         if compiled is None:
             derivatives.prepare()
+        state = super()._new_state(problem, method, save, options, functions)
+        assert isinstance(state, StiffState)
         n, least = len(problem.y0), np.broadcast_to(state.atol, len(problem.y0))
         if compiled is not None:
             self.systems = FrontSystems(n, derivatives, least, compiled)
@@ -89,7 +87,6 @@ class RosenbrockRun(WideRun):
             self.systems = ProductSystems(n, products, least, state["rtol"])
         else:
             self.systems = ArraySystems(n, derivatives, least)
-        state.join(functions)
         state.attach(self.systems, derivatives)
         return state
 

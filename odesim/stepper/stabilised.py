@@ -15,7 +15,7 @@ ROWS = {
     "y": "state", "z": "state", "f": "state", "f_z": "state", "x": "state", "w": "state", "q": "state", "way": "state", "unit": "state",
     "k": "stage", "p": "param",
 }  # fmt: skip
-DOES = ("begin_events", "sample_events", "find_events", "keep_samples", "begin_laws", "watch_laws")
+DOES = ()
 LOGICAL = ("last",)
 
 

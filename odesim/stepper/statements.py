@@ -152,11 +152,6 @@ def name(text: str) -> ast.Name:
     return ast.Name(text)
 
 
-def unparsed(e: ast.expr) -> str:
-    """The Python text of an expression without combinations."""
-    return ast.unparse(e)
-
-
 def copied(node: Any) -> Any:
     """A copy of a syntax tree without its places in a file: copy.deepcopy takes ten times as long, which a warm start would notice."""
     match node:
@@ -173,8 +168,8 @@ def copied(node: Any) -> Any:
 class Text:
     """A parsed step. rows: {name: "state", "stage", "param" or "jacobian"}; common: numbers of all members; other names are one a member.
 
-    does: names of functions that become Do. logical: numbers that are truths although no comparison says so. by_state: the absolute
-    tolerance is a row of the state and no number.
+    does: names of functions that become Do; watches: those of events and laws. logical: numbers that are truths although no comparison says
+    so. by_state: the absolute tolerance is a row of the state and no number.
     """
 
     source: str
@@ -205,7 +200,11 @@ class Text:
 
     @cached_property
     def does(self) -> frozenset[str]:
-        return frozenset(self._constant("DOES"))
+        return self.watches | {*self._constant("DOES")}
+
+    @cached_property
+    def watches(self) -> frozenset[str]:
+        return frozenset(self._constant("WATCHES"))
 
     @cached_property
     def logical(self) -> frozenset[str]:
@@ -273,7 +272,7 @@ class Fold(ast.NodeTransformer):
     def _dot(self, which: ast.expr) -> Comb:
         """dot(weights, k): a combination without base and factor."""
         if isinstance(which, ast.Call):  # weights(theta), of the interpolant
-            return Comb(terms=self.weights(unparsed(which.args[0]))) if self.weights else Comb(weights=which)
+            return Comb(terms=self.weights(ast.unparse(which.args[0]))) if self.weights else Comb(weights=which)
         ids = {n.id for n in ast.walk(which) if isinstance(n, ast.Name)}
         if not ids <= self.known.keys():
             return Comb(weights=which)
@@ -414,8 +413,8 @@ class Reader:
 
     def _row(self, e: ast.expr) -> Row:
         e = self._fold.visit(e)
-        if isinstance(e, ast.Subscript) and isinstance(e.value, ast.Name):
-            return e.value.id, _place(e.slice)
+        if isinstance(e, ast.Subscript):
+            return stage_of(e)
         assert isinstance(e, ast.Name)
         return e.id
 
@@ -424,9 +423,9 @@ def _calls(e: ast.expr, function: str) -> bool:
     return isinstance(e, ast.Call) and isinstance(e.func, ast.Name) and e.func.id == function
 
 
-def _place(e: ast.expr) -> int | str:
-    """The number of a stage, or the text of it where the method is not known."""
-    return int(str(e.value)) if isinstance(e, ast.Constant) else unparsed(e)
+def stage_of(e: ast.Subscript) -> StageRow:
+    """The row k[3] as ("k", 3), k[s] of a method that is not known as ("k", "s")."""
+    return ast.unparse(e.value), int(str(e.slice.value)) if isinstance(e.slice, ast.Constant) else ast.unparse(e.slice)
 
 
 def _is_logical(e: ast.expr, logical: Collection[str]) -> bool:
@@ -451,8 +450,8 @@ def names_in(e: ast.expr) -> set[Row]:
             case Comb():  # its base and stages are no nodes of the tree
                 out |= {("k", j) for j, _ in node.terms} | ({node.base} if node.base else set())
                 out |= {x for _, w in node.terms for x in names_in(w)}
-            case ast.Subscript(value=ast.Name(id=row), slice=place):
-                out.add((row, _place(place)))
+            case ast.Subscript():
+                out.add(stage_of(node))
             case ast.Name(id=other):
                 out.add(other)
     called = {n.func.id for n in ast.walk(e) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}

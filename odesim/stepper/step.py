@@ -19,6 +19,7 @@ members are stepped side by side, and what some do not need is computed for all;
 counted.
 """
 
+WATCHES = ("begin_events", "sample_events", "find_events", "keep_samples", "begin_laws", "watch_laws")
 COMMON = ("t0", "t1", "rtol", "atol", "longest", "h0", "most", "fixed", "rest", "total")
 
 

@@ -12,7 +12,7 @@ from odesim.stepper.codes import Status
 from odesim.stepper.control import ROUNDINGS, stages_for
 from odesim.stepper.drive import ExplicitRun
 from odesim.stepper.memory import RunState
-from odesim.stepper.one_system import STABILISED, stabilised_driver
+from odesim.stepper.one_system import STABILISED
 from odesim.stepper.problem import Problem, Raw
 
 
@@ -47,8 +47,7 @@ class WideState(RunState):
 class StabilisedState(WideState):
     """The state of a run of a stabilised method."""
 
-    rows: ClassVar = 10
-    driver = staticmethod(stabilised_driver)
+    kind: ClassVar = "stabilised"
 
     def _tolerances(self) -> tuple[float, Any]:
         """Tolerances of a step with which the error at the end goes with rtol, as that of methods of order 4 and more nearly does."""
@@ -71,7 +70,13 @@ class WideRun(ExplicitRun):
     """A run whose rows are float64."""
 
     goes_on = True
+    states: ClassVar = WideState
     first_slice: ClassVar = 1  # a step may take a second
+
+    def _new_state(self, problem: Problem, method: Any, save: Array, options: RunOptions, functions: dict[str, int]) -> WideState:
+        state: WideState = self.states(problem, method, save, options)
+        state.join(functions)
+        return state
 
     @property
     def y(self) -> Array:
@@ -86,12 +91,7 @@ class WideRun(ExplicitRun):
 class StabilisedRun(WideRun):
     """A run of a stabilised method. options: as of odesim.integrate."""
 
-    kind: ClassVar = "stabilised"
-
-    def _new_state(self, problem: Problem, method: Any, save: Array, options: RunOptions, functions: dict[str, int]) -> RunState:
-        state = StabilisedState(problem, method, save, options)
-        state.join(functions)
-        return state
+    states: ClassVar = StabilisedState
 
     def raw(self) -> Raw:
         raw, step, most = super().raw(), self.state.options.step, int(self.state["MOST_STAGES"])

@@ -1,5 +1,6 @@
 """The step control of the stiff methods by itself: what a step may do after any history."""
 
+import ast
 from functools import cache
 from types import CodeType
 from typing import Any
@@ -15,7 +16,7 @@ from odesim.stepper.control import STIFF_GROW as GROW
 from odesim.stepper.control import STIFF_SHRINK as SHRINK
 from odesim.stepper.readers import Switches, implicit_reader
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
-from odesim.stepper.statements import Let, unparsed
+from odesim.stepper.statements import Let
 
 METHODS = {m.error_order: m for m in ROSENBROCK.values()}
 
@@ -26,7 +27,7 @@ def judgement(power: int) -> CodeType:
     read = implicit_reader(METHODS[power], 1, Switches(together=True)).read
     # of the step itself the last lines, which make powers of the error
     powers = [s for s in read("step") if isinstance(s, Let) and s.names[0] in ("ratio", "less")]
-    lines = [f"{', '.join(s.names)} = {unparsed(s.value)}" for s in [*powers, *read("judge")] if isinstance(s, Let)]
+    lines = [f"{', '.join(s.names)} = {ast.unparse(s.value)}" for s in [*powers, *read("judge")] if isinstance(s, Let)]
     return compile("\n".join(lines), "the text", "exec")
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import odesim
 from odesim.stepper.methods import METHODS
-from odesim.stepper.one_system import explicit_driver
+from odesim.stepper.one_system import driver_of
 from odesim.stepper.readers import Switches, explicit_reader, horner, step_text
 from odesim.stepper.statements import (
     Comb,
@@ -22,7 +22,6 @@ from odesim.stepper.statements import (
     Text,
     exposed,
     flow,
-    unparsed,
     written,
 )  # fmt: skip
 
@@ -56,20 +55,20 @@ def test_a_known_method_is_unrolled():
     """Loops over stages are gone, weights of 0 left out, tables are numbers; a switch that is not known stays."""
     first, second, choice, *_ = Reader(Text(SMALL), KNOWN).read("step")
     assert isinstance(first, Right) and isinstance(second, Right) and isinstance(choice, If)
-    assert (first.row, second.row, unparsed(first.time), first.keep) == (("k", 1), ("k", 2), "t + 0.5 * h", "z")
-    assert isinstance(second.state, Comb) and [(j, unparsed(w)) for j, w in second.state.terms] == [(1, "1.0")]
-    assert second.state.base == "y" and second.state.factor is not None and unparsed(second.state.factor) == "h"
+    assert (first.row, second.row, ast.unparse(first.time), first.keep) == (("k", 1), ("k", 2), "t + 0.5 * h", "z")
+    assert isinstance(second.state, Comb) and [(j, ast.unparse(w)) for j, w in second.state.terms] == [(1, "1.0")]
+    assert second.state.base == "y" and second.state.factor is not None and ast.unparse(second.state.factor) == "h"
     total, let, _ = choice.yes
-    assert isinstance(total, Sum) and total.form == "size" and isinstance(let, Let) and unparsed(let.value) == f"sqrt({total.name})"
+    assert isinstance(total, Sum) and total.form == "size" and isinstance(let, Let) and ast.unparse(let.value) == f"sqrt({total.name})"
 
 
 def test_an_unknown_method_stays_a_loop():
     """So one driver serves all methods: weights are the text's own expression."""
     loop, *_ = Reader(Text(SMALL), {}).read("step")
-    assert isinstance(loop, Stages) and unparsed(loop.last) == "LAST"
+    assert isinstance(loop, Stages) and ast.unparse(loop.last) == "LAST"
     (stage,) = loop.body
     assert isinstance(stage, Right) and isinstance(stage.state, Comb) and stage.row == ("k", "s")
-    assert not stage.state.terms and stage.state.weights is not None and unparsed(stage.state.weights) == "A[s]"
+    assert not stage.state.terms and stage.state.weights is not None and ast.unparse(stage.state.weights) == "A[s]"
 
 
 def test_what_is_read_and_written():
@@ -98,7 +97,7 @@ def test_an_unknown_statement_is_refused():
 def test_weights_of_the_interpolant(method):
     """By Horner's scheme they are the polynomial, and leave out stages without one."""
     P, theta = METHODS[method].P, 0.37
-    weights = {j: eval(unparsed(w), {"theta": theta}) for j, w in horner(P.tolist(), "theta")}
+    weights = {j: eval(ast.unparse(w), {"theta": theta}) for j, w in horner(P.tolist(), "theta")}
     exact = (P * theta ** np.arange(1, P.shape[1] + 1)).sum(axis=1)
     np.testing.assert_allclose([weights.get(j, 0.0) for j in range(len(P))], exact, rtol=1e-12, atol=1e-14)
     assert set(weights) == set(np.flatnonzero(P.any(axis=1)))
@@ -116,6 +115,6 @@ def test_the_text_is_not_run():
 
 def test_what_outlives_a_step_has_a_place():
     """The driver of one system keeps every number that a later step reads: a run in slices is a run in one go."""
-    driver = explicit_driver(False)
+    driver = driver_of("explicit", False)
     assert {"t", "h", "past", "retry", "steps", "rejected", "due", "saved", "code"} <= set(driver.numbers)
     assert len(set(driver.numbers)) == len(driver.numbers) and set(driver.sums) == {"squares", "strays"}

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from odesim.stepper.drive import SEARCHED
-from odesim.stepper.one_system import SHARED, explicit_driver
+from odesim.stepper.one_system import SHARED, driver_of
 from odesim.targets.cache import source_of
 
 TEXTS = {"driver": SHARED, "search": SEARCHED}
@@ -30,6 +30,6 @@ def names_of(text: str) -> set[str]:
 @pytest.mark.parametrize("text", TEXTS)
 def test_no_name_is_defined_twice(text: str) -> None:
     """In one text the second would take the place of the first."""
-    sources = [source_of(module) for module in TEXTS[text]] + ([explicit_driver(False).text] if text != "search" else [])
+    sources = [source_of(module) for module in TEXTS[text]] + ([driver_of("explicit", False).text] if text != "search" else [])
     counts = Counter(name for source in sources for name in names_of(source))
     assert not {name for name, count in counts.items() if count > 1} - AGAIN
