@@ -2,7 +2,7 @@
 
 import ast
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
 from types import CodeType
 from typing import Any, ParamSpec, TypeVar
@@ -27,6 +27,11 @@ def names_in(text: str) -> set[str]:
 
 def _names_of(code: CodeType) -> set[str]:
     return set(code.co_names).union(*(_names_of(inner) for inner in code.co_consts if isinstance(inner, CodeType)))
+
+
+def margin(lines: Iterable[str]) -> list[str]:
+    """Lines of an inner block; one of several lines is moved as a whole."""
+    return ["    " + inner for line in lines for inner in line.split("\n")]
 
 
 def fit(template: str, **words: object) -> str:

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
+from odesim.base.parsing import margin
 from odesim.ir.invariants import exact_sums, parameter_values, text_of
 from odesim.run.lane_plan import KernelPlan, Rows, at, reader_of
 from odesim.run.lane_systems import product
 from odesim.stepper.control import weight
-from odesim.stepper.lanes import SPARE, Kinds, Written, comb_in, function, margin
+from odesim.stepper.lanes import SPARE, Kinds, Written, comb_in, function
 from odesim.stepper.readers import horner
 from odesim.stepper.statements import Do, Each, If, Out, Row, Statement, While
 

@@ -9,14 +9,14 @@ import ast
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from odesim.base.parsing import fit
+from odesim.base.parsing import fit, margin
 from odesim.ir.elimination import SparseSystem
 from odesim.ir.scalars import printed, renamed
 from odesim.run.lane_dense import restore_lines, touched
 from odesim.run.lane_plan import KernelPlan, Rows, at, call_right, load_rows, loop_arguments
 from odesim.run.lane_systems import Vector, factor, residual
 from odesim.stepper.codes import Code
-from odesim.stepper.lanes import Lines, Looped, Written, function, margin
+from odesim.stepper.lanes import Lines, Looped, Written, function
 from odesim.stepper.statements import Do, Row, Take, stage_of
 
 DENSE = """

@@ -12,6 +12,7 @@ A look at each step costs half of a step of tsit5 again and more than one of rk4
 of 1.1).
 """
 
+import ast
 import hashlib
 from collections.abc import Sequence
 from functools import cache
@@ -19,7 +20,7 @@ from functools import cache
 import numpy as np
 
 from odesim.base.backends import STIFF
-from odesim.base.parsing import names_in
+from odesim.base.parsing import margin, names_in
 from odesim.ir.scalars import Formulas
 from odesim.run.lane_dense import interpolant_texts, save_texts
 from odesim.run.lane_events import begin_lines, event_texts, happen_text, param_lines, reset_texts, watched_lines
@@ -30,9 +31,9 @@ from odesim.run.lane_pieces import in_pieces
 from odesim.run.lane_plan import KernelPlan, Rows, at, lane_numbers, load_rows, names, reader_of, span_arguments
 from odesim.stepper import control
 from odesim.stepper.codes import Code
-from odesim.stepper.lanes import Kinds, Written, function, margin
+from odesim.stepper.lanes import Kinds, Written, function
 from odesim.stepper.one_system import SEARCH_MODULES
-from odesim.stepper.statements import Do, Each, Let, Reader, Right, Row, Statement, name
+from odesim.stepper.statements import Do, Each, Let, Reader, Right, Row, Statement
 from odesim.stepper.tableau import Method, stable_up_to
 from odesim.targets.cache import functions_of, source_of
 from odesim.targets.numba_module import key_for, own_imports
@@ -90,7 +91,7 @@ def step_lines(plan: KernelPlan, rows: Rows, reader: Reader) -> list[str]:
     phases = ["aim", "step", "judge"]
     if plan.series is not None:
         phases = [*["reach"] * (not plan.fixed), *phases, *["within"] * plan.dense]
-    lines = step.lines([*reader.read(*phases), Let(["before"], name("t")), *accept], stored)
+    lines = step.lines([*reader.read(*phases), Let(["before"], ast.Name("t")), *accept], stored)
     lines.append(f"ended += 0 if code == {float(Code.RUNNING)} else 1")
     if plan.dense:
         lines += [f"{at(row, w)} = y{d}" for d, row in rows.old.items()]

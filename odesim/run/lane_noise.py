@@ -11,7 +11,8 @@ Intel with registers of 512 bits, .75 with 256. A third loop, for the steps or f
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from odesim.stepper.lanes import Written, margin
+from odesim.base.parsing import margin
+from odesim.stepper.lanes import Written
 from odesim.stepper.statements import Do, Row
 from odesim.stepper.tableau import Scheme
 

@@ -10,7 +10,8 @@ import ast
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from odesim.base.parsing import parse
+from odesim.base.parsing import margin, parse
+from odesim.runtime.constants import LANES, SEQUENCE
 from odesim.stepper.control import slant
 from odesim.stepper.statements import (
     Comb,
@@ -28,16 +29,13 @@ from odesim.stepper.statements import (
     While,
     copied,
     exposed,
-    name,
+    flat,
     names_in,
     reads_writes,
     stage_of,
     written,
 )
 
-MARGIN = "    "
-PARTIAL, SEQUENCE = 32, 64
-"""Partial sums of many numbers; up to so many are added in sequence."""
 SPARE = "x"
 """The row of the state where the state of a stage lies that has no name in the text."""
 Lines = Callable[[list[str]], list[str]]
@@ -57,11 +55,11 @@ class Placed(ast.NodeTransformer):
         self.rows, self.row, self.number, self.comb, self.component = rows, row, number, comb, component
 
     def visit_Name(self, node: ast.Name) -> ast.Name:
-        return name(self.row(node.id) if node.id in self.rows else self.number(node.id))
+        return ast.Name(self.row(node.id) if node.id in self.rows else self.number(node.id))
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         row = stage_of(node)
-        return name(self.row(row)) if row[0] in self.rows else super().generic_visit(node)  # type: ignore[return-value]
+        return ast.Name(self.row(row)) if row[0] in self.rows else super().generic_visit(node)  # type: ignore[return-value]
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         if isinstance(node.func, ast.Name) and node.func.id == "slant" and self.component is not None:
@@ -73,19 +71,7 @@ class Placed(ast.NodeTransformer):
         return ast.Call(node.func, arguments, [])
 
     def visit_Comb(self, node: Comb) -> ast.Name:
-        return name(self.comb(node))
-
-
-def flat(statements: Iterable[Statement]) -> Iterable[Statement]:
-    """All statements, those of branches and loops too."""
-    for s in statements:
-        yield s
-        yield from flat([*s.yes, *s.no] if isinstance(s, If) else s.body if isinstance(s, While) else [])
-
-
-def margin(lines: Iterable[str]) -> list[str]:
-    """Lines of an inner block."""
-    return [MARGIN + inner for line in lines for inner in line.split("\n")]
+        return ast.Name(self.comb(node))
 
 
 def comb_in(e: ast.expr) -> Comb | None:
@@ -179,7 +165,7 @@ class Looped:
         named = [r for r in numbers if isinstance(r, str) and r not in self.reader.text.rows]
         for number in sorted(set(named) - places.keys()):
             places[number], count = count, count + 1
-        self.partial, count = count, count + (0 if self.few else PARTIAL)
+        self.partial, count = count, count + (0 if self.few else LANES)
         for row in sorted(vectors - places.keys(), key=str):
             places[row] = count
             count += self.length(row)
@@ -321,7 +307,7 @@ class Looped:
         if self.few:
             return [*self._over_lanes([f"{self.at(s.name)} = 0.0"]), *self._nest([f"{self.at(s.name)} += {value}"])]
         return [
-            f"parts = {PARTIAL * w} if n > {SEQUENCE} else {w}",
+            f"parts = {LANES * w} if n > {SEQUENCE} else {w}",
             "for i in range(parts):",
             f"    S[{first} + i] = 0.0",
             *self._nest([f"S[{first} + (i & (parts - {w})) + l] += {value}"]),
@@ -366,7 +352,7 @@ class Looped:
                 case Out():
                     comb = comb_in(s.value)
                     out += [f"w{j} = {self._value(w)}" for j, w in comb.terms] if comb else []
-                    value = Comb(comb.base, comb.factor, [(j, name(f"w{j}")) for j, _ in comb.terms]) if comb else s.value
+                    value = Comb(comb.base, comb.factor, [(j, ast.Name(f"w{j}")) for j, _ in comb.terms]) if comb else s.value
                     out += nest([f"out[(m * saves + int({s.place})) * n + i // {self.width}] = {self._value(value)}"])
                 case If():
                     out += [f"if {self._value(s.test)}:", *margin(self._one(s.yes))]
@@ -500,7 +486,7 @@ class Written:
         raise TypeError(s)
 
     def _sum(self, s: Sum) -> list[str]:
-        parts = PARTIAL if self.n > SEQUENCE else 1
+        parts = LANES if self.n > SEQUENCE else 1
         out = [*self._weights(s.value), *(f"{s.name}_{j} = 0.0" for j in range(parts))]
         out += [f"{s.name}_{d % parts} += {self._value(s.value, d)}" for d in range(self.n)]
         while parts > 1:

@@ -15,8 +15,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from odesim.base.parsing import parse
-from odesim.stepper.lanes import Placed, margin
+from odesim.base.parsing import margin, parse
+from odesim.stepper.lanes import Placed
 from odesim.stepper.readers import CHECKED, EXPLICIT, numbers_of_control, step_text
 from odesim.stepper.statements import (
     Comb,
@@ -37,7 +37,6 @@ from odesim.stepper.statements import (
     While,
     copied,
     exposed,
-    name,
     names_in,
     stage_of,
     written,
@@ -155,11 +154,11 @@ class Scalars(ast.NodeTransformer):
     names: ClassVar = {"LAST": "last_stage", "ALL": "all_stages", "C": "times_of_stages", "D": "drifts_of_stages"}
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        return name(self.names.get(node.id, node.id))
+        return ast.Name(self.names.get(node.id, node.id))
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         arguments = [self.visit(a) for a in node.args]
-        return ast.Call(node.func, [name("at"), *arguments] if ast.unparse(node.func) == "grid" else arguments, [])
+        return ast.Call(node.func, [ast.Name("at"), *arguments] if ast.unparse(node.func) == "grid" else arguments, [])
 
 
 def _value(e: ast.expr) -> str:

@@ -11,11 +11,12 @@ step leaves its state and last stage there, and those of its stages that an inte
 from collections.abc import Sequence
 from dataclasses import replace
 
+from odesim.base.parsing import margin
 from odesim.ir.scalars import WrittenRight
-from odesim.stepper.lanes import Kinds, Written, margin
+from odesim.stepper.lanes import Kinds, Written
 from odesim.stepper.one_system import KINDS, Printer, driver_of
 from odesim.stepper.readers import Switches, explicit_reader
-from odesim.stepper.statements import If, Row, Stages, Statement
+from odesim.stepper.statements import Row, Stages, Statement, flat
 from odesim.stepper.tableau import Method
 from odesim.stepper.taylor import Taylor
 
@@ -63,7 +64,7 @@ class WrittenOut(Printer):
     def _stepped(self, statements: list[Statement]) -> list[str]:
         """Lines of a step and its judgement."""
         # what follows the first loop over stages: those for the interpolant alone, evaluated by address where they are needed
-        dense = [s for s in statements if any(isinstance(part, Stages) for part in (s.yes if isinstance(s, If) else [s]))][-1:]
+        dense = [s for s in statements if any(isinstance(part, Stages) for part in flat([s]))][-1:]
         needed = [*self._stored(*(("k", j) for j in range(1, self.last)))] or ["pass"]
         if self.series:
             needed = [*self.step.lines(self.exact.read("within")), *needed]

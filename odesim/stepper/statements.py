@@ -10,7 +10,7 @@ The lists of that which were kept by hand before were where mistakes were made.
 """
 
 import ast
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -22,8 +22,6 @@ Row = str | StageRow
 """A row by its name, or stage j of the row k as ("k", j); j is a text where the method is not known."""
 Known = Mapping[str, Any]
 SUM = "sum_of"
-FREE = frozenset(("inf", "nan"))
-"""Names in the text that are no rows and no numbers."""
 
 
 class Comb(ast.expr):
@@ -147,11 +145,6 @@ class Stages:
 Statement = Let | Sum | Right | Each | Take | Swap | Out | Do | If | While | Stages
 
 
-def name(text: str) -> ast.Name:
-    """A name as an expression."""
-    return ast.Name(text)
-
-
 def copied(node: Any) -> Any:
     """A copy of a syntax tree without its places in a file: copy.deepcopy takes ten times as long, which a warm start would notice."""
     match node:
@@ -250,7 +243,7 @@ class Fold(ast.NodeTransformer):
         return eval(code, {"__builtins__": {}}, self.known)
 
     def visit_Name(self, node: ast.Name) -> ast.Name:
-        return name("n") if node.id == "N" else node
+        return ast.Name("n") if node.id == "N" else node
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         assert isinstance(node.func, ast.Name)
@@ -265,9 +258,7 @@ class Fold(ast.NodeTransformer):
             return folded
         if node.func.id == "dot":
             return self._dot(node.args[0])
-        called = self.generic_visit(node)
-        assert isinstance(called, ast.Call)
-        return called
+        return self.generic_visit(node)  # type: ignore[return-value]
 
     def _dot(self, which: ast.expr) -> Comb:
         """dot(weights, k): a combination without base and factor."""
@@ -343,7 +334,7 @@ class Reader:
                 reader._sums += 1
                 form = str(node.keywords[0].arg) if node.keywords else ""
                 before.append(Sum(f"sum{reader._sums}", node.args[0], form, [k.value for k in node.keywords]))
-                return name(f"sum{reader._sums}")
+                return ast.Name(f"sum{reader._sums}")
 
         return Sums().visit(self._fold.visit(e))
 
@@ -455,7 +446,7 @@ def names_in(e: ast.expr) -> set[Row]:
             case ast.Name(id=other):
                 out.add(other)
     called = {n.func.id for n in ast.walk(e) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
-    return out - called - {"k"} - FREE
+    return out - called - {"k", "inf", "nan"}  # the last two are no rows and no numbers
 
 
 def reads_writes(s: Statement) -> tuple[set[Row], set[Row]]:
@@ -485,6 +476,17 @@ def reads_writes(s: Statement) -> tuple[set[Row], set[Row]]:
     raise TypeError(s)
 
 
+def flat(statements: Iterable[Statement]) -> Iterator[Statement]:
+    """All statements, those of branches and loops too."""
+    for s in statements:
+        yield s
+        match s:
+            case If(_, yes, no):
+                yield from flat([*yes, *no])
+            case While(_, body) | Stages(_, _, _, body):
+                yield from flat(body)
+
+
 def flow(statements: Iterable[Statement]) -> tuple[set[Row], set[Row]]:
     """What statements read before they write it, and what they write whatever happens."""
     out, ready = set[Row](), set[Row]()
@@ -502,13 +504,4 @@ def exposed(statements: Iterable[Statement]) -> set[Row]:
 
 def written(statements: Iterable[Statement]) -> set[Row]:
     """All that statements write, in branches too."""
-    out: set[Row] = set()
-    for s in statements:
-        match s:
-            case If(_, yes, no):
-                out |= written(yes) | written(no)
-            case While(_, body) | Stages(_, _, _, body):
-                out |= written(body)
-            case _:
-                out |= reads_writes(s)[1]
-    return out
+    return set[Row]().union(*(reads_writes(s)[1] for s in flat(statements)))

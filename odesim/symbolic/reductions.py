@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
@@ -103,18 +103,16 @@ def rebuilt(e: Any, args: tuple[Any, ...]) -> Any:
     return sp.Piecewise(*args, evaluate=False) if isinstance(e, sp.Piecewise) else e.func(*args)
 
 
-def limit_text(limit: Any) -> str:
+def limit_text(limit: Any, printed: Callable[[Any], Any] = str) -> str:
     """The index of a sum on one line, with its limits where they are not the whole axis: j, j<=i, j<i."""
     j, low, high = limit
     t = triangle(low, high)
-    return str(j) if t is None else t.text(j)
+    return str(printed(j)) if t is None else t.text(printed(j))
 
 
 def limit_latex(limit: Any, printer: Any) -> str:
     """limit_text() in LaTeX."""
-    j, low, high = limit
-    t = triangle(low, high)
-    return str(printer._print(j)) if t is None else t.text(printer._print(j)).replace("<=", r" \le ").replace(">=", r" \ge ")
+    return limit_text(limit, printer._print).replace("<=", r" \le ").replace(">=", r" \ge ")
 
 
 def has_triangle(e: Any) -> bool:
@@ -134,6 +132,9 @@ def unevaluated(cls: type, body: Any, limits: Iterable[Any]) -> Any:
 class Reduction(ExprWithLimits):  # type: ignore[misc]
     """The base of sums and maxima. It looks up their free symbols once; sympy's own classes rebuild the body each time."""
 
+    def __new__(cls, body: Any, *limits: Any, **_: Any) -> Any:
+        return unevaluated(cls, body, limits)
+
     @cached_property
     def _free(self) -> frozenset[Any]:
         free = self.function.free_symbols
@@ -152,9 +153,6 @@ class Reduction(ExprWithLimits):  # type: ignore[misc]
 
 class SumOver(Reduction, Sum):  # type: ignore[misc]
     """The sum of body over k, unevaluated."""
-
-    def __new__(cls, body: Any, *limits: Any, **_: Any) -> Any:
-        return unevaluated(cls, body, limits)
 
     def _latex(self, printer: Any) -> str:
         return str(printer._print_Sum(self))
@@ -178,9 +176,6 @@ class MaxOver(Reduction):
     >>> over(MaxOver, x[k], (k, M))
     MaxOver(x[k], (k, 0, M - 1))
     """
-
-    def __new__(cls, body: Any, *limits: Any, **_: Any) -> Any:
-        return unevaluated(cls, body, limits)
 
     is_extended_real = True
 
@@ -215,9 +210,6 @@ class Shift(MaxOver):
 
 class AtMax(Reduction):
     """The value of g at the first k where f is largest: AtMax((f, g), (k, 0, M - 1))."""
-
-    def __new__(cls, body: Any, *limits: Any, **_: Any) -> Any:
-        return unevaluated(cls, body, limits)
 
     def _eval_derivative(self, symbol: Any) -> Expr:
         return at_max(self, self.function[1].diff(symbol))

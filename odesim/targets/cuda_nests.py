@@ -19,11 +19,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from odesim.base.errors import CodegenError
+from odesim.base.parsing import margin
 from odesim.targets import nest
 from odesim.targets.cuda_text import ExpressionText, ModuleScope, Translation
 from odesim.targets.cuda_words import INT, REAL, Typed, named
 from odesim.targets.expressions import Tree, added, call, element, name, whole
-from odesim.targets.numba_text import Slice, margin
+from odesim.targets.numba_text import Slice
 
 AT_ONCE = 4  # elements; the numbers of more take too many registers (128 are there for a thread)
 SHORT = 400  # characters of a body that is written for so many elements: longer ones wait less for memory, and NVRTC takes as many times

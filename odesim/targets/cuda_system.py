@@ -14,6 +14,7 @@ import numpy as np
 
 from odesim.base.arrays import Array, Layout
 from odesim.base.device import architecture, cupy_here, current_device, load_module
+from odesim.base.parsing import margin
 from odesim.ir.program import Program
 from odesim.ir.sizes import extents
 from odesim.symbolic.system import System
@@ -26,7 +27,7 @@ from odesim.targets.expressions import whole
 from odesim.targets.loop_plan import make_loop_plan
 from odesim.targets.nest import BLOCK
 from odesim.targets.numba_module import ModuleText, TableEntry, runtime_functions, scalar_parameters, table_entries
-from odesim.targets.numba_text import LATE, ROWS, Kernel, RightSide, margin
+from odesim.targets.numba_text import LATE, ROWS, Kernel, RightSide
 from odesim.targets.nvrtc import compile_cubin, options_for
 
 STAGE_HEAD = (
@@ -203,7 +204,7 @@ def _team_function(
     nodes = [node for nodes in kernel.nests.passes for node in nodes]
     lines += TeamText(translation, scope, arrays, known, late).lines(kernel.parts(), [*nodes, *kernel.stores()])
     head = f"__device__ void {'stage_all' if right else VALUES[kernel.name]}({STAGE_HEAD if right else VALUES_HEAD}) {{"
-    return "\n".join([head, *(f"    {line}" for line in lines), "}"])
+    return "\n".join([head, *margin(lines), "}"])
 
 
 @dataclass(frozen=True)

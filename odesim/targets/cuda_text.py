@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import Any
 
 from odesim.base.errors import CodegenError
-from odesim.base.parsing import parse
+from odesim.base.parsing import margin, parse
 from odesim.targets.cuda_words import (
     BUILTINS,
     FUNCTION,
@@ -236,8 +236,6 @@ class FunctionText(ExpressionText):
             if known == self.types:
                 break
         self.name = name
-        lines = ["    " + line for line in body]
-        declared = [f"    {line}" for line in self.declared()]
         head, struct = "void", ""
         if isinstance(self.result, tuple):
             members = " ".join(f"{t} v{k};" for k, t in enumerate(self.result))
@@ -246,7 +244,7 @@ class FunctionText(ExpressionText):
             head = self.result
         how = "__noinline__" if self.node.name in self.translation.apart else "__forceinline__"
         parameters = ", ".join(f"{t} {named(v)}" for v, t in self.arguments.items() if not is_function(t))
-        text = "\n".join([f"{struct}__device__ {how} {head} {name}({parameters}) {{", *declared, *lines, "}"])
+        text = "\n".join([f"{struct}__device__ {how} {head} {name}({parameters}) {{", *margin([*self.declared(), *body]), "}"])
         return CppFunction(name, self.result, text.replace("@RESULT@", head))
 
     def _body(self) -> list[str]:
@@ -301,7 +299,7 @@ class FunctionText(ExpressionText):
         raise CodegenError(f"no C++ form of: {ast.unparse(node)[:60]}")
 
     def _inner(self, body: list[ast.stmt]) -> list[str]:
-        return ["    " + line for line in self._block(body)]
+        return margin(self._block(body))
 
     def _assign(self, target: Any, value: Any) -> list[str]:
         if not isinstance(target, ast.Tuple):

@@ -265,11 +265,7 @@ class Lowering:
     def do_While(self, s: ast.While) -> None:
         if s.orelse:
             raise CodegenError("a loop has an else")
-
-        def test(body: Any, end: Any) -> set[Any]:
-            return self.branch(s.test, body, end)
-
-        self.loop(test, s.body, lambda: None)
+        self.loop(partial(self.branch, s.test), s.body, lambda: None)
 
     def do_For(self, s: ast.For) -> None:
         call = s.iter

@@ -10,10 +10,9 @@ import ast
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from odesim.runtime.constants import BLOCK as BLOCK
 from odesim.targets.expressions import Tree
 
-BLOCK = 1024
-"""Elements of a block; a reduction adds a block in one fixed order, and then combines blocks as a tree."""
 LOW = "lo_"
 """The first place of a block on its axis."""
 HERE = "here_"

@@ -12,6 +12,7 @@ import numpy as np
 
 from odesim.base.arrays import Arena, Array, aligned
 from odesim.base.device import TURNED, gemm_address
+from odesim.base.parsing import margin
 from odesim.ir.program import Program
 from odesim.ir.scalars import Formulas
 from odesim.ir.sizes import extents
@@ -20,7 +21,7 @@ from odesim.targets.cache import module_name, source_of
 from odesim.targets.expressions import PythonText, whole
 from odesim.targets.loop_plan import make_loop_plan
 from odesim.targets.nest import BLOCK, WORK
-from odesim.targets.numba_text import LATE, ROWS, Kernel, RightSide, margin, shape_text
+from odesim.targets.numba_text import LATE, ROWS, Kernel, RightSide, shape_text
 
 IN_LOOPS = {
     "stages": (

@@ -15,6 +15,7 @@ from typing import Any
 
 import sympy as sp
 
+from odesim.base.parsing import margin
 from odesim.ir.program import Program
 from odesim.runtime.constants import SEPARATE
 from odesim.symbolic.definition import all_names
@@ -217,11 +218,6 @@ class NestText(PythonText):
         self._views, inside = frozenset(), set(self.named)
         self.named = {**before, **self.named}
         return lines, inside
-
-
-def margin(lines: Iterable[str]) -> list[str]:
-    """Lines of an inner block."""
-    return [f"    {line}" for line in lines]
 
 
 @dataclass(frozen=True)
