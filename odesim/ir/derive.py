@@ -204,7 +204,7 @@ def _with_choices(a: Any) -> Any:
     for x in a.atoms(SumOver):
         _, low, high = x.limits[0]
         t = triangle(low, high) if len(x.limits) == 1 else None
-        if t is not None and t.empty:
+        if t is not None and t.shift:
             sums[x] = sp.Piecewise((x, t.condition(low if t.op == "prefix" else high)), (sp.S.Zero, True))
     return a.xreplace(sums).xreplace({x: choice for x, choice in elements.items() if choice != x})
 

@@ -16,7 +16,8 @@ from odesim.run.lane_dense import restore_lines, touched
 from odesim.run.lane_plan import KernelPlan, Rows, at, call_right, load_rows, loop_arguments
 from odesim.run.lane_systems import Vector, factor, residual
 from odesim.stepper.codes import Code
-from odesim.stepper.lanes import Lines, Looped, Written, function
+from odesim.stepper.lanes import Written, function
+from odesim.stepper.looped import Lines, Looped
 from odesim.stepper.statements import Do, Row, Take, stage_of
 
 DENSE = """

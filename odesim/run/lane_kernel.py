@@ -218,7 +218,7 @@ STIFF_SOURCES = (
     "odesim.run.lane_systems",
     "odesim.run.lane_implicit",
     "odesim.run.lane_dense",
-    *(f"odesim.stepper.{name}" for name in ("step", "implicit", "statements", "readers", "lanes")),
+    *(f"odesim.stepper.{name}" for name in ("step", "implicit", "statements", "readers", "lanes", "looped")),
     *(f"odesim.ir.{name}" for name in ("scalars", "slopes")),
     "odesim.stepper.tableau",
     *(f"odesim.stepper.rosenbrock_methods.{name}" for name in STIFF),

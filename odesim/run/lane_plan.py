@@ -17,7 +17,7 @@ from odesim.ir.scalars import Formulas
 from odesim.run.lane_noise import LaneNoise
 from odesim.run.lane_resets import ResetRules
 from odesim.run.lane_systems import Factors, factor
-from odesim.stepper.lanes import Looped, Place
+from odesim.stepper.looped import Looped, Place
 from odesim.stepper.readers import Switches, explicit_reader, implicit_reader
 from odesim.stepper.rosenbrock_methods import Rosenbrock
 from odesim.stepper.search_samples import STRAIGHT, TERMINAL, kinds, most_zeros

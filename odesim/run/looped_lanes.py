@@ -19,7 +19,7 @@ from odesim.run.lane_call import Columns, put_statuses, read_by_all, starts, tol
 from odesim.run.lane_feed import frames
 from odesim.run.lane_kernel import look_numbers, module_text
 from odesim.run.lane_plan import AT
-from odesim.stepper.lanes import Looped
+from odesim.stepper.looped import Looped
 from odesim.stepper.methods import METHODS
 from odesim.stepper.readers import Switches, explicit_reader
 from odesim.targets.cache import module_name

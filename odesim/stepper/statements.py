@@ -21,7 +21,6 @@ StageRow = tuple[str, int | str]
 Row = str | StageRow
 """A row by its name, or stage j of the row k as ("k", j); j is a text where the method is not known."""
 Known = Mapping[str, Any]
-SUM = "sum_of"
 
 
 class Comb(ast.expr):
@@ -253,8 +252,9 @@ class Fold(ast.NodeTransformer):
             result = function.body[-1]
             assert isinstance(result, ast.Return) and result.value is not None
             folded: ast.expr = self.visit(_Put(arguments).visit(copied(result.value)))
-            if isinstance(folded, ast.Call) and _calls(folded, SUM):
-                folded.keywords = [ast.keyword(node.func.id, self.visit(copied(a))) for a in node.args]
+            match folded:
+                case ast.Call(func=ast.Name(id="sum_of")):
+                    folded.keywords = [ast.keyword(node.func.id, self.visit(copied(a))) for a in node.args]
             return folded
         if node.func.id == "dot":
             return self._dot(node.args[0])
@@ -328,13 +328,12 @@ class Reader:
 
         class Sums(ast.NodeTransformer):
             def visit_Call(self, node: ast.Call) -> ast.expr:
-                self.generic_visit(node)
-                if not _calls(node, SUM):
-                    return node
-                reader._sums += 1
-                form = str(node.keywords[0].arg) if node.keywords else ""
-                before.append(Sum(f"sum{reader._sums}", node.args[0], form, [k.value for k in node.keywords]))
-                return ast.Name(f"sum{reader._sums}")
+                match self.generic_visit(node):
+                    case ast.Call(func=ast.Name(id="sum_of"), args=[value], keywords=words):
+                        reader._sums += 1
+                        before.append(Sum(f"sum{reader._sums}", value, str(words[0].arg) if words else "", [w.value for w in words]))
+                        return ast.Name(f"sum{reader._sums}")
+                return node
 
         return Sums().visit(self._fold.visit(e))
 
@@ -367,10 +366,8 @@ class Reader:
                 results = target.elts if isinstance(target, ast.Tuple) else [target]
                 rows = [row for t in results for row in self._rows(t)]
                 return [Do(rows, what, [self._fold.visit(a) for a in arguments])]
-            case ast.Assign(targets=[ast.Subscript() as target], value=value):
+            case ast.Assign(targets=[target], value=value) if isinstance(target, ast.Subscript) or ast.unparse(target) in self.text.rows:
                 return [Each(self._row(target), self._fold.visit(value))]
-            case ast.Assign(targets=[ast.Name(id=row)], value=value) if row in self.text.rows:
-                return [Each(row, self._fold.visit(value))]
             case ast.Assign(targets=[target], value=value):
                 names = [ast.unparse(t) for t in (target.elts if isinstance(target, ast.Tuple) else [target])]
                 return self._let(names, value)
@@ -408,10 +405,6 @@ class Reader:
             return stage_of(e)
         assert isinstance(e, ast.Name)
         return e.id
-
-
-def _calls(e: ast.expr, function: str) -> bool:
-    return isinstance(e, ast.Call) and isinstance(e.func, ast.Name) and e.func.id == function
 
 
 def stage_of(e: ast.Subscript) -> StageRow:

@@ -35,7 +35,7 @@ class UpTo(Condition):
 class Triangle:
     """The limits of a summed index j: j <= index + shift (op "prefix"), or j >= index + shift (op "suffix").
 
-    index: an index, or a neighbour of one.
+    index: an index, or a neighbour of one. Where shift is not 0 there is no j for some value of the index.
     """
 
     op: str
@@ -54,11 +54,6 @@ class Triangle:
         """The number of values of j."""
         number = self.index + self.shift + 1 if self.op == "prefix" else extent - self.index - self.shift
         return sp.Max(0, number) if abs(self.shift) > 1 else number
-
-    @property
-    def empty(self) -> bool:
-        """Whether there is no j for some value of the index."""
-        return self.shift != 0
 
     def text(self, j: Any) -> str:
         """The limits on one line, such as j<=i."""
@@ -331,17 +326,14 @@ def _check_index(k: Symbol) -> None:
         )
 
 
-Levels = tuple[int, frozenset[BoundIndex]]
-
-
-def _levels(e: Any, cache: dict[Any, Levels | None]) -> Levels | None:
+def _levels(e: Any, cache: dict[Any, Any]) -> tuple[int, frozenset[BoundIndex]] | None:
     """(highest level bound in e, bound indices that are free in e); None where e is not canonical. cache: {part of e: its result}."""
     if e not in cache:
         cache[e] = _levels_of(e, cache)
-    return cache[e]
+    return cache[e]  # type: ignore[no-any-return]
 
 
-def _levels_of(e: Any, cache: dict[Any, Levels | None]) -> Levels | None:
+def _levels_of(e: Any, cache: dict[Any, Any]) -> tuple[int, frozenset[BoundIndex]] | None:
     if isinstance(e, BoundIndex):
         return 0, frozenset((e,))
     if isinstance(e, Indexed) and our_element(e) is not e:
@@ -398,8 +390,7 @@ class _Renumbering:
         holes = {k: BoundIndex(k.name, -1 - self.depth - n) for n, (k, _, _) in enumerate(e.limits)}
         inner = _Renumbering({**self.holes, **holes}, self.depth + len(holes), self.above)
         body = inner(e.function)
-        inside = max((k.level for k in body.atoms(BoundIndex)), default=0)
-        first = max(inside, self.above) + 1
+        first = 1 + max((self.above, *(k.level for k in body.atoms(BoundIndex))))
         new = {hole: BoundIndex(hole.name, first + n) for n, hole in enumerate(holes.values())}
         cls = SumOver if isinstance(e, sp.Sum) else type(e)
         limits = [(new[k], self(low).xreplace(new), self(high).xreplace(new)) for k, low, high in _renamed(e.limits, holes)]

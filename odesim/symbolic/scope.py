@@ -264,7 +264,7 @@ class _Place:
         ends = (low == 0 and t.shift <= 0) if t.op == "prefix" else (sp.expand(high + 1 - extent) == 0 and t.shift >= 0)
         if not ends:
             self.fail(f"the bound of {k} must run {LIMIT_FORMS}, not from {low} to {high}")
-        if not isinstance(e, sp.Sum) and t.empty:
+        if not isinstance(e, sp.Sum) and t.shift:
             self.fail(f"a maximum over {t.text(k)} has no entries at one end of the axis")
         if not isinstance(e, sp.Sum) and len(e.limits) > 1:
             self.fail(f"a maximum over {t.text(k)} goes over other indices too: write one maximum inside the other")
