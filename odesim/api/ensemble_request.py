@@ -91,7 +91,9 @@ def make_ensemble_request(
     checked = replace(options, method=chosen, stop_at=stop_times(options.stop_at, shared.t0, shared.t1))
     compiled = compiled_of(system, shared.sizes, checked)
     seen = observed_shapes(compiled, names, shared)
-    outputs = make_outputs(system, compiled.layout(shared.sizes), compiled.event_shapes(shared.sizes), seen, most, options.rescaled)
+    outputs = make_outputs(
+        system, compiled.layout(shared.sizes), compiled.lengths(*shared.sizes.items()).events, seen, most, options.rescaled
+    )
     if system.noise:
         running, channels = compiled_of(noise_system(system, checked), shared.sizes, checked), channel_sizes(system, shared.sizes)
         more: dict[str, Any] = {"outputs": outputs, "running": running, "channels": channels}

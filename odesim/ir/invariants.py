@@ -142,7 +142,7 @@ def _is_combination(invariant: LinearInvariant, vectors: Array) -> bool:
         return False
     w = np.zeros(vectors.shape[1])
     w[list(invariant.places)] = [weight_at(weight, {}) for weight in invariant.weights]
-    return _eliminate(np.vstack([vectors, w]), vectors.shape[1]) <= len(vectors)
+    return _rank(np.vstack([vectors, w])) <= len(vectors)
 
 
 def _places(w: Array) -> tuple[int, ...]:
@@ -197,26 +197,10 @@ def small_fraction(x: int, prime: int) -> Fraction:
     return Fraction(b, t)
 
 
-def _eliminate(matrix: Array, columns: int) -> int:
-    """The rank of the first columns of matrix (n, m). The matrix is reduced in place: each pivot is 1, alone in its column."""
-    row, sizes = 0, np.abs(matrix)  # sizes of all terms of an entry
-    while row < len(matrix) and columns:
-        i, j = np.unravel_index(np.argmax(np.abs(matrix[row:, :columns])), (len(matrix) - row, columns))
-        pivot = matrix[row + i, j]
-        if pivot == 0:
-            break
-        for array, by in ((matrix, pivot), (sizes, abs(pivot))):
-            array[[row, row + int(i)]] = array[[row + int(i), row]]
-            array[row] /= by
-        for other in range(len(matrix)):
-            x = matrix[other, j]
-            if other != row and x != 0:
-                sizes[other] += abs(x) * sizes[row]
-                left = matrix[other] - x * matrix[row]
-                matrix[other] = np.where(np.abs(left) <= ROUNDING * sizes[other], 0.0, left)
-                matrix[other, j] = 0.0
-        row += 1
-    return row
+def _rank(vectors: Array) -> int:
+    """The rank of vectors (k, n), each in units of its largest entry."""
+    # weights are fractions of small whole numbers: what is independent is so by far more than 1e-10, and rounding is far less
+    return int(np.linalg.matrix_rank(vectors / np.abs(vectors).max(axis=1, initial=0.0, keepdims=True), 1e-10))
 
 
 def _difference(a: Array, b: Array) -> Array:
@@ -247,7 +231,7 @@ def _sparse_vectors(basis: list[Array]) -> list[Array]:
     independent: list[Array] = []
     others: list[Array] = []
     for w in sorted(minimal, key=lambda w: (np.count_nonzero(w), _places(w))):
-        is_new = _eliminate(np.array([*independent, w]), len(w)) > len(independent)
+        is_new = _rank(np.array([*independent, w])) > len(independent)
         (independent if is_new else others).append(w)
     return independent + others[: max(0, MOST_SUMS - len(independent))]
 

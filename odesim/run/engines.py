@@ -243,7 +243,7 @@ def put_run(chunk: Chunk, i: int, request: EnsembleRequest, raw: Raw) -> None:
     reached = int(np.searchsorted(request.times, raw.t_last, side="right"))
     chunk.y[i, :reached] = raw.y[:reached]
     chunk.status[i], chunk.t_end[i] = raw.status.number, raw.t_last
-    shapes = request.compiled.event_shapes(request.sizes)
+    shapes = request.compiled.lengths(*request.sizes.items()).events
     chunk.set_events(i, raw.events, {e.name: s for e, s in zip(request.system.events, shapes, strict=True) if not isinstance(e, Guard)})
     if chunk.y_end.size:
         chunk.y_end[i] = raw.y_last

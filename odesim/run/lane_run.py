@@ -42,7 +42,7 @@ def alone(
     compiled: CompiledRHS, sizes: Mapping[str, int], method: str, span: tuple[float, float], times: Array, **options: Any
 ) -> EnsembleRequest:
     """The request of one member: its states at times (T,), and all events. options: rtol, atol, max_steps, step."""
-    outputs = make_outputs(compiled.system, compiled.layout(sizes), compiled.event_shapes(sizes), {}, ROOM, clock=False)
+    outputs = make_outputs(compiled.system, compiled.layout(sizes), compiled.lengths(*sizes.items()).events, {}, ROOM, clock=False)
     options_of_run = RunOptions(method, dtype=compiled.dtype, strict=compiled.strict, **options)
     return EnsembleRequest(compiled, dict(sizes), *span, times, options_of_run, outputs=outputs)
 

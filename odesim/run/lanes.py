@@ -314,7 +314,7 @@ def make_watch(request: EnsembleRequest, sizes: Mapping[str, int], whole: Mappin
     program, events = compiled.events_program, compiled.system.events
     if program is None or not (request.outputs.events or any(e.terminal for e in events)):
         return None
-    counts = [prod(shape) for shape in compiled.event_shapes(sizes)]
+    counts = [prod(shape) for shape in compiled.lengths(*sizes.items()).events]
     affine = [is_affine(compiled.system, e.expr) for e in events]
     facts = facts_of([e.direction for e in events], [e.terminal for e in events], affine, counts)
     return WatchedEvents(

@@ -309,7 +309,7 @@ def numpy_right_side(compiled: CompiledRHS, numbers: Numbers, stays: bool) -> An
         values_of = compiled.events_arrays(sizes, {**values, **layout.split(y), "t": t})
         g[...] = np.concatenate([np.ravel(values_of[f"event{k}"]) for k in range(len(values_of))])
 
-    count = compiled.n_events(sizes)
+    count = compiled.lengths(*sizes.items()).n_events
     return CallbackSystem(right, layout, compiled.dtype, events if count else None, count)
 
 

@@ -74,8 +74,8 @@ class CallbackSystem(Callbacks):
         self._add_stages(out, K, rows, coef, ns, 0)
         self.f(t, out, self._target(K, rows, s))
 
-    def _no_stage(self, _: int, t: float, y: int, K: int, rows: int, coef: int, ns: int, s: int, z: int) -> None:
-        self._target(K, rows, s)[:] = np.nan
+    def _no_stage(self, *arguments: Any) -> None:
+        self._target(*(arguments[k] for k in (3, 4, 7)))[:] = np.nan
 
     def _combine(self, _: int, y: int, K: int, rows: int, coef: int, ns: int, lo: int, hi: int, dst: int) -> None:
         out = self._memory.view(dst, hi - lo, self.dtype)

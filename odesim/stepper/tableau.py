@@ -1,6 +1,6 @@
 """A method as numbers: explicit Runge-Kutta, a scheme for noise, which is one with the noise of its stages, and Rosenbrock."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
@@ -90,19 +90,19 @@ def make_method(
     # gains and factors belong to a method: what is best depends on its order and on how its estimate scatters. The zeros are stored, since
     # loops over a table take any method; those who write a step out leave them away
     total = len(c)
-    full = np.zeros((total, total))
-    for i, row in enumerate(A):
-        full[i, : len(row)] = row
-    weights = np.zeros((2, last + 1))
-    for i, estimate in enumerate((E, E2)):
-        weights[i, : len(estimate)] = estimate
-    polynomials = np.zeros((total, max(map(len, P))))
-    for j, coefficients in enumerate(P):
-        polynomials[j, : len(coefficients)] = coefficients
     times = np.array(c, float)
-    for array in (full, times, weights, polynomials):
-        array.setflags(write=False)
-    return Method(name, order, last, full, times, weights, polynomials, error_order, dense_order, gains, factors, source)
+    times.setflags(write=False)
+    weights, polynomials = _table((E, E2), 2, last + 1), _table(P, total, max(map(len, P)))
+    return Method(name, order, last, _table(A, total, total), times, weights, polynomials, error_order, dense_order, gains, factors, source)
+
+
+def _table(rows: Iterable[Sequence[float]], height: int, width: int) -> Array:
+    """An array (height, width) of rows, 0 where they end; nobody changes it."""
+    table = np.zeros((height, width))
+    for i, row in enumerate(rows):
+        table[i, : len(row)] = row
+    table.setflags(write=False)
+    return table
 
 
 def step_cost(method: Method, right: float, n: int) -> float:
@@ -270,13 +270,4 @@ def make_rosenbrock(
 ) -> Rosenbrock:
     """The Rosenbrock of these rows; A and C without their diagonals and what lies above them."""
     s = len(A)
-    full = []
-    for rows in (A, C):
-        square = np.zeros((s, s))
-        for i, row in enumerate(rows):
-            square[i, : len(row)] = row
-        full.append(square)
-    bent = np.array(H, float)
-    for array in (*full, bent):
-        array.setflags(write=False)
-    return Rosenbrock(name, order, gamma, full[0], full[1], bent, error_order, dense_order, source)
+    return Rosenbrock(name, order, gamma, _table(A, s, s), _table(C, s, s), _table(H, len(H), s), error_order, dense_order, source)

@@ -209,8 +209,7 @@ SENSES = ("constant", "nonincreasing", "nondecreasing", "nonnegative")
 
 def check_display(s: Definition, scope: NameScope) -> None:
     """Raises SpecError unless each displayed name is free and stands for an expression."""
-    taken = {**dict.fromkeys(s.states, "a state"), **{p.name: "a parameter" for p in s.params}}
-    taken |= {**dict.fromkeys(s.size_names, "a size"), **{i.name: "an index" for i in s.axes}, time.name: "the time"}
+    taken = {**scope.words(), time.name: "the time"}
     for number, (name, e) in enumerate(s.display.items()):
         with error_part("display", number):
             if not name.isidentifier() or iskeyword(name):

@@ -79,12 +79,7 @@ def check_noise(s: Definition, scope: NameScope) -> None:
     if s.noise and s.discrete:
         raise SpecError(f"{s.name}: noise is for differential equations, and this is a Map")
     shapes: dict[str, tuple[Any, ...]] = {}
-    taken = {**dict.fromkeys(s.states, "a state"), **{p.name: "a parameter" for p in s.params}}
-    taken |= {
-        **dict.fromkeys(s.size_names, "a size"),
-        **{i.name: "an index" for i in s.axes},
-        **dict.fromkeys(s.observables, "an observable"),
-    }
+    taken = {**scope.words(), **dict.fromkeys(s.observables, "an observable")}
     for number, (state, parts) in enumerate(s.noise.items()):
         with error_part("noise", number):
             if state not in s.equations:

@@ -160,6 +160,11 @@ class NameScope:
         self._checked = set[tuple[Layer, bool]]()
         self.integer_names = {*s.size_names, *(p.name for p in s.params if p.integer)}
 
+    def words(self) -> dict[str, str]:
+        """{name that has a meaning: what it is}."""
+        kinds = {"a state": self.system.states, "a parameter": self.params, "a size": self.system.size_names}
+        return {name: kind for kind, names in {**kinds, "an index": map(str, self.system.axes)}.items() for name in names}
+
     def check(self, e: sp.Expr, free: set[Symbol], where: str, *, states: bool = True) -> None:
         """Raises SpecError unless e uses known names with the right shapes, and no free index beyond `free`."""
         place = _Place(self, where, states, dict(self.system.axes), frozenset(free))

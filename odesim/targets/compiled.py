@@ -30,20 +30,10 @@ from odesim.symbolic.definition import all_names
 from odesim.symbolic.indices import array_at
 from odesim.symbolic.parts import free_in_order
 from odesim.symbolic.system import System
+from odesim.targets.cache import module_name
 from odesim.targets.native import load_native
 from odesim.targets.nest import BLOCK
-from odesim.targets.numba_module import (
-    AddressTable,
-    CFunctions,
-    ModuleText,
-    make_table,
-    module_source,
-    module_text,
-    scalar_parameters,
-    table_entries,
-    written_module,
-)
-from odesim.targets.numba_module import key as module_key
+from odesim.targets.numba_module import AddressTable, ModuleText, make_table, module_of, module_text, written_module
 from odesim.targets.numba_text import Kernel
 from odesim.targets.numpy_text import ArrayFunction
 
@@ -92,12 +82,8 @@ class CompiledValues:
     @cached_property
     def text(self) -> ModuleText:
         """The generated module and the entries of its address table."""
-        system, kernel = self.system, Kernel(f"find_{self.stem}", self.system, self.program, self.dtype, blas=self.blas)
-        numbers, entries = scalar_parameters(system), table_entries(system, [kernel], ("work_", "part_"))
-        functions = CFunctions(entries, numbers, kernel.nests.scratch_blocks, self.dtype)
-        source = module_source(system, kernel, functions, [kernel.definitions(), functions.events(kernel)], self.strict)
-        loops = tuple(self.program.extents.values())
-        return ModuleText(source, entries, numbers, kernel.nests.scratch_blocks, 0, True, tuple(kernel.nests.products), loops)
+        kernel = Kernel(f"find_{self.stem}", self.system, self.program, self.dtype, blas=self.blas)
+        return module_of(kernel, ("work_", "part_"), lambda functions: [functions.events(kernel)], self.dtype, self.strict)
 
     @cached_property
     def address(self) -> int:
@@ -262,7 +248,7 @@ class CompiledRHS:
             import hashlib
 
             return "numpy_" + hashlib.sha256(self.source.encode()).hexdigest()[:16]
-        return module_key(self.text, self._stem)
+        return module_name(self.text.source, self._stem)
 
     @property
     def _stem(self) -> str:
@@ -271,14 +257,6 @@ class CompiledRHS:
     def layout(self, sizes: Mapping[str, int]) -> Layout:
         """The positions of the states in the flat vector."""
         return self.lengths(*sizes.items()).states
-
-    def event_shapes(self, sizes: Mapping[str, int]) -> tuple[tuple[int, ...], ...]:
-        """The shape of each event."""
-        return self.lengths(*sizes.items()).events
-
-    def n_events(self, sizes: Mapping[str, int]) -> int:
-        """The number of components of all events together."""
-        return self.lengths(*sizes.items()).n_events
 
     @cached_property
     def lengths(self) -> Callable[..., "Lengths"]:

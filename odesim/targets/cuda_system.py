@@ -271,7 +271,7 @@ class BoundCuda:
 
     @cached_property
     def n_events(self) -> int:
-        return self.right.compiled.n_events(self.sizes)
+        return self.right.compiled.lengths(*self.sizes.items()).n_events
 
     def kernel(self, by_state: bool) -> Any:
         """The compiled kernel. by_state: each state has its own absolute tolerance."""

@@ -17,7 +17,7 @@ from odesim.ir.program import Program
 from odesim.ir.scalars import Formulas
 from odesim.ir.sizes import extents
 from odesim.symbolic.system import System
-from odesim.targets.cache import module_name, source_of
+from odesim.targets.cache import source_of
 from odesim.targets.expressions import PythonText, whole
 from odesim.targets.loop_plan import make_loop_plan
 from odesim.targets.nest import BLOCK, WORK
@@ -171,9 +171,8 @@ class CFunctions:
             return [f"state_ = {place}"] if isinstance(k, RightSide) and "y_" in wanted else []
         if array not in wanted:
             return []
-        scales = 1 + len(k.constants) if isinstance(k, RightSide) else 0
         shapes = dict.fromkeys(("weights_", "early_"), str(ROWS)) | dict.fromkeys(("late_", "amounts_"), str(LATE)) | {"base_": str(BLOCK)}
-        shapes |= {WORK: f"({self.scratch}, {BLOCK})", "part_": f"({self.scratch}, blocks_)", "scales_": f"({ROWS}, {scales})"}
+        shapes |= {WORK: f"({self.scratch}, {BLOCK})", "part_": f"({self.scratch}, blocks_)", "scales_": f"({ROWS}, {k.scales})"}
         kinds = {"late_": "ints", "base_": self.real}
         return [f"{array} = {self.text.call(kinds.get(array, 'float64'), place, shapes[array])}"]
 
@@ -181,30 +180,25 @@ class CFunctions:
 def module_text(system: System, right: Program, *, dtype: str, strict: bool) -> ModuleText:
     """The numba module of a System's right-hand side: rhs, stage and combine."""
     kernel = RightSide(system, make_loop_plan(system, right, strict=strict), dtype, blas=not strict)
-    entries, numbers = table_entries(system, [kernel], SCRATCH), scalar_parameters(system)
-    functions = CFunctions(entries, numbers, kernel.nests.scratch_blocks, dtype)
-    return ModuleText(
-        module_source(system, kernel, functions, [kernel.definitions(), functions.stage(kernel), functions.combine(kernel)], strict),
-        entries,
-        numbers,
-        functions.scratch,
-        1 + len(kernel.plan.basis.constants) if kernel.plan.basis else 0,
-        kernel.plan.local,
-        tuple(kernel.nests.products),
-        tuple(right.extents.values()),
-    )
+    return module_of(kernel, SCRATCH, lambda functions: [functions.stage(kernel), functions.combine(kernel)], dtype, strict)
 
 
-def module_source(system: System, kernel: Kernel, functions: CFunctions, texts: Sequence[str], strict: bool) -> str:
-    """The source of a module with these texts of a kernel and of C functions: the imports that they need, compiler options, the texts."""
+def module_of(kernel: Kernel, scratch: Sequence[str], texts: Callable[[CFunctions], list[str]], dtype: str, strict: bool) -> ModuleText:
+    """The module of a kernel and of C functions that call it: the imports that they need, compiler options, their texts."""
+    system, blocks = kernel.system, kernel.nests.scratch_blocks
+    entries, numbers = table_entries(system, [kernel], scratch), scalar_parameters(system)
+    functions = CFunctions(entries, numbers, blocks, dtype)
+    parts = [kernel.definitions(), *texts(functions)]
     used = functions.text.called | kernel.called
-    lines = [f'"""{system.name}, {functions.real}{", strict" if strict else ""}: generated, runtime {key_for(used)}."""', ""]
+    lines = [f'"""{system.name}, {dtype}{", strict" if strict else ""}: generated, runtime {key_for(used)}."""', ""]
     lines += ["from math import sqrt", ""] if "sqrt" in used else []
     lines += ["from odesim.runtime.functions import njit", *_imports(IN_LOOPS, used, strict), *own_imports(used)]
     mode = "False" if strict else '{"contract"}'
     lines += ["", f"options = dict(fastmath={mode})"]
     lines += ["kernel = njit(**options)"]
-    return "\n\n\n".join(["\n".join(lines), *texts]) + "\n"
+    source = "\n\n\n".join(["\n".join(lines), *parts]) + "\n"
+    loops = tuple(kernel.program.extents.values())
+    return ModuleText(source, entries, numbers, blocks, kernel.scales, kernel.local, tuple(kernel.nests.products), loops)
 
 
 def written_module(f: Formulas, strict: bool, name: str = "right") -> str:
@@ -233,11 +227,6 @@ def table_entries(system: System, kernels: Sequence[Kernel], scratch: Sequence[s
     entries += [TableEntry("temporary", f"{k.name}.{r}", shape) for k in kernels for r, shape in k.temporaries.items()]
     entries += [TableEntry("scratch", name) for name in scratch]
     return (*entries, *[TableEntry("blas", "gemm_")] * any(k.uses_blas for k in kernels))
-
-
-def key(text: ModuleText, stem: str) -> str:
-    """The name of a module and of its machine code in the cache."""
-    return module_name(text.source, stem)
 
 
 @cache

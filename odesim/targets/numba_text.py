@@ -239,6 +239,7 @@ class Kernel:
 
     first: tuple[str, ...] = ("t", "y_", "out_")
     state: FormedState | None = None
+    scales, local = 0, True  # as of a ModuleText
 
     def __init__(self, name: str, system: System, program: Program, dtype: str, *, blas: bool = False, **form: Any):
         integers = {p.name for p in system.params if p.integer}
@@ -331,7 +332,7 @@ class RightSide(Kernel):
     """The kernel of a right-hand side; depending on its LoopPlan it also computes the state, and returns a scaled stage."""
 
     def __init__(self, system: System, plan: LoopPlan, dtype: str, *, blas: bool = False):
-        self.plan = plan
+        self.plan, self.local = plan, plan.local
         self.constants = [str(a.base.label) for a in plan.basis.constants] if plan.basis is not None else []
         self.state = FormedState(plan.basis is not None, plan.local, self.constants) if plan.fused else None
         form = {"state": system.states[0] if plan.fused else "", "factors": self.constants if plan.local else None}
@@ -341,6 +342,7 @@ class RightSide(Kernel):
         if plan.local:
             self.first = (*self.first, "keep_", "early_", "late_", "amounts_", "base_")
         if plan.basis is not None:
+            self.scales = 1 + len(self.constants)
             self.first = (*self.first, "scales_", "weights_", "scale_")
             del self.temporaries[plan.basis.temporary]
             reads = {*self.params, *self.sizes, *self.constants}.union(*map(names_read, (plan.basis.scale, *plan.basis.weights)))

@@ -11,8 +11,8 @@ KERNELS = ("helper", "loops", "exported", "kernel")  # decorators of numeric ker
 # function -> why it takes more; one that takes no more is to leave the list
 ALLOWED = {
     "runtime/stages.py combine_block": "a numeric kernel, compiled in two modes",
-    "stepper/callback.py stage": "a C function, whose arguments BoundSystem fixes",
-    "stepper/callback.py combine": "a C function, whose arguments BoundSystem fixes",
+    "stepper/callback.py _stage": "a C function, whose arguments BoundSystem fixes",
+    "stepper/callback.py _combine": "a C function, whose arguments BoundSystem fixes",
     "stepper/linear_steps.py combined": "a C function, whose arguments BoundSystem fixes",
     "run/rounds.py __init__": "what the lanes give to rounds: their arrays and their two functions",
     "store/chunks.py create_array": "what zarr's own takes, with the defaults of all stores",

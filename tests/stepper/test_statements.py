@@ -29,6 +29,7 @@ SMALL = """
 ROWS = {"y": "state", "z": "state", "k": "stage", "p": "param"}
 COMMON = ("t0",)
 DOES = ("look",)
+WATCHES = ()
 LOGICAL = ()
 
 

@@ -32,7 +32,6 @@ from odesim.stepper.statements import (
     Sum,
     Take,
     While,
-    unparsed,
 )  # fmt: skip
 from odesim.stepper.tableau import Method
 
@@ -126,7 +125,7 @@ class Interpreted:
 
     def value(self, e: ast.expr) -> Any:
         if id(e) not in self.codes:  # with the expression itself, or its number could be that of another one
-            self.codes[id(e)] = e, compile(unparsed(_Plain().visit(copy.deepcopy(e))), "the text", "eval")
+            self.codes[id(e)] = e, compile(ast.unparse(_Plain().visit(copy.deepcopy(e))), "the text", "eval")
         return eval(self.codes[id(e)][1], self.names)
 
     def row(self, row: Row) -> Array:
