@@ -93,17 +93,16 @@ def _candidate(statements: list[Statement], work: "Lowering") -> list[tuple[int,
 
     All of them are powers of the one with the least exponent, which is computed once. None where nothing is to be shared.
     """
+    every = [(n, f) for n, s in enumerate(statements) for f in _functions(s) if not _holds(s, f)]
     uses_of: dict[tuple[Expr, tuple[Expr, ...]], list[tuple[int, Expr]]] = {}
-    for n, s in enumerate(statements):
-        for f in (f for f in _functions(s) if not _holds(s, f)):
-            uses_of.setdefault(_key(f, work), []).append((n, f))
-    for n, s in enumerate(statements):
-        for f in (f for f in _functions(s) if not _holds(s, f)):
-            indices, same = work.free(f), uses_of[_key(f, work)]
-            least = min(_base(g)[0] for _, g in same if _is_power(_base(f)[0], _base(g)[0]))
-            uses = [(k, g) for k, g in same if _is_power(_base(g)[0], least)]
-            if (indices and set(indices) < set(s.loops)) or any(k < n for k, _ in uses):
-                return uses
+    for n, f in every:
+        uses_of.setdefault(_key(f, work), []).append((n, f))
+    for n, f in every:
+        indices, same = work.free(f), uses_of[_key(f, work)]
+        least = min(_base(g)[0] for _, g in same if _is_power(_base(f)[0], _base(g)[0]))
+        uses = [(k, g) for k, g in same if _is_power(_base(g)[0], least)]
+        if (indices and set(indices) < set(statements[n].loops)) or any(k < n for k, _ in uses):
+            return uses
     return None
 
 

@@ -210,25 +210,11 @@ def Map(
         error = SpecError(f"{name}: steps must be a whole number of at least 1, not {value_text(steps)}")
         error.part = ("steps", None)
         raise error
-    mappings: dict[str, Any] = {
-        "axes": axes or {},
-        "equations": updates or {},
-        "initial": initial or {},
-        "sizes": sizes or {},
-        "observables": observables or {},
-        "display": display or {},
-        "boundary": boundary or {},
-    }
-    parts: dict[str, Any] = {
-        "params": params,
-        "constraints": constraints,
-        "invariants": invariants,
-        "events": events,
-        "closed_forms": closed_forms,
-        "views": views,
-    }
     try:
-        return System(name, source, span=(0.0, float(steps)), time=time, discrete=True, **mappings, **parts)
+        return System(
+            name, source, axes or {}, updates or {}, params, initial or {}, sizes or {}, (0.0, float(steps)), time, observables or {},
+            constraints, invariants, events, closed_forms, display=display or {}, discrete=True, boundary=boundary or {}, views=views,
+        )  # fmt: skip
     except SpecError as error:
         if error.part is not None and error.part[0] == "equations":
             error.part = ("updates", error.part[1])

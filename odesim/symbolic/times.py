@@ -5,7 +5,7 @@ t < a[i]  ->  a[i];    Mod(t, q) < w  ->  k q and w + k q;    |t - a| < w  ->  a
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import sympy as sp
 from sympy import Expr
@@ -29,37 +29,32 @@ class BetweenKinksError(UnknownTimesError):
     """No formula is known, since terms of a sum have kinks; a run stops at these, and its search finds zeros between them."""
 
 
+class _OfExpressions:
+    """Times that follow from expressions."""
+
+    @property
+    def expressions(self) -> tuple[Expr, ...]:
+        """The expressions from which the times are computed."""
+        return tuple(e for e in vars(self).values() if e is not None)
+
+    def renamed(self, moved: Mapping[Any, Any]) -> Self:
+        """These times with other names of indices."""
+        return type(self)(*(e.xreplace(moved) for e in self.expressions))
+
+
 @dataclass(frozen=True)
-class Times:
+class Times(_OfExpressions):
     """The times first + k period for all whole numbers k; only first where period is None. Both are free of the time."""
 
     first: Expr
     period: Expr | None = None
 
-    @property
-    def expressions(self) -> tuple[Expr, ...]:
-        """The expressions from which the times are computed."""
-        return (self.first,) if self.period is None else (self.first, self.period)
-
-    def renamed(self, moved: Mapping[Any, Any]) -> "Times":
-        """These times with other names of indices."""
-        return Times(self.first.xreplace(moved), None if self.period is None else self.period.xreplace(moved))
-
 
 @dataclass(frozen=True)
-class Zeros:
+class Zeros(_OfExpressions):
     """The times at which `function` is 0 or jumps across it, for which no formula is known: interval arithmetic isolates them."""
 
     function: Expr
-
-    @property
-    def expressions(self) -> tuple[Expr, ...]:
-        """The expressions from which the times are computed."""
-        return (self.function,)
-
-    def renamed(self, moved: Mapping[Any, Any]) -> "Zeros":
-        """These times with other names of indices."""
-        return type(self)(self.function.xreplace(moved))
 
 
 class Pulses(Zeros):

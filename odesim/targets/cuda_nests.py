@@ -161,7 +161,7 @@ class TeamText(ExpressionText):
             self.sums += len(totals)
             if self.sums > SUMS:
                 raise CodegenError(f"the right-hand side has more than {SUMS} sums that are one number")
-            out.append(f"odesim_tree_{op}(team, part_ + {first} * {count}, {count}, {len(totals)});")
+            out.append(f"odesim_tree<{_is_most(op)}>(team, part_ + {first} * {count}, {count}, {len(totals)});")
             for k, total in enumerate(totals):
                 assert isinstance(total.target, ast.Name)
                 self.learn(total.target.id, REAL)
@@ -244,7 +244,7 @@ class TeamText(ExpressionText):
             assert isinstance(s, nest.Total)
             put = f"{self.value(s.target)} = part_[e_ * width_];"
             each = _shared("height_", ["const long long f_ = e_;", *self._indices(loops), "e_ = f_;", put])
-            out += margin([f"odesim_tree_{s.op}(team, part_, width_, height_);", *each, WAIT])
+            out += margin([f"odesim_tree<{_is_most(s.op)}>(team, part_, width_, height_);", *each, WAIT])
         return [*out, "}"]
 
     def _products(self, node: nest.Node) -> list[str]:
@@ -430,6 +430,10 @@ def _shared(total: str, lines: list[str]) -> list[str]:
 def _is_number(node: nest.Node) -> bool:
     """Whether a node is a sum over all blocks that is one number."""
     return isinstance(node, nest.Total) and isinstance(node.target, ast.Name)
+
+
+def _is_most(op: str) -> str:
+    return "true" if op == "max" else "false"
 
 
 def _folds(node: nest.Node) -> bool:

@@ -264,32 +264,20 @@ __device__ __forceinline__ double odesim_fold_max(double most, double x0, double
     return most + 0.0;
 }
 
-// p[0] of each row of n numbers: the upper half onto the lower, again and again; a block of threads a row
+// p[0] of each row of n numbers, added or the MOST of them: the upper half onto the lower, again and again; a block of threads a row
 // (one number is its own sum, for which nobody waits)
-__device__ __noinline__ void odesim_tree_sum(odesim_team& team, double* p, long long n, long long rows) {
+template <bool MOST>
+__device__ __noinline__ void odesim_tree(odesim_team& team, double* p, long long n, long long rows) {
     if (n <= 1) return;
     for (long long row = team.block; row < rows; row += team.blocks) {
         double* a = p + row * n;
         for (long long w = n; w > 1;) {
             const long long h = (w + 1) / 2;
-            for (long long k = threadIdx.x; k < w - h; k += blockDim.x) a[k] = a[k] + a[k + h];
+            for (long long k = threadIdx.x; k < w - h; k += blockDim.x) a[k] = MOST ? odesim_larger(a[k], a[k + h]) : a[k] + a[k + h];
             __syncthreads();
             w = h;
         }
-    }
-    odesim_wait(team);
-}
-__device__ __noinline__ void odesim_tree_max(odesim_team& team, double* p, long long n, long long rows) {
-    if (n <= 1) return;
-    for (long long row = team.block; row < rows; row += team.blocks) {
-        double* a = p + row * n;
-        for (long long w = n; w > 1;) {
-            const long long h = (w + 1) / 2;
-            for (long long k = threadIdx.x; k < w - h; k += blockDim.x) a[k] = odesim_larger(a[k], a[k + h]);
-            __syncthreads();
-            w = h;
-        }
-        if (threadIdx.x == 0) a[0] = a[0] + 0.0;
+        if (MOST && threadIdx.x == 0) a[0] = a[0] + 0.0;
     }
     odesim_wait(team);
 }
@@ -387,7 +375,7 @@ template <class R> __device__ void odesim_@NAME@_all(odesim_team& team, const R*
         odesim_keep(team, sums + 32 + block, odesim_fold_sum(sum, x0, x1, size));
     }
     odesim_wait(team);
-    odesim_tree_sum(team, sums + 32, blocks, 1);
+    odesim_tree<false>(team, sums + 32, blocks, 1);
 }
 """.strip("\n")
 

@@ -21,18 +21,8 @@ from odesim.symbolic.indices import Neighbour, array_at, base_name
 from odesim.symbolic.reductions import subexpressions
 from odesim.targets.expressions import Printer, PythonText, Tree, call, element, name
 
-WORDS = {
-    "abs": "abs",
-    "asin": "arcsin",
-    "acos": "arccos",
-    "atan": "arctan",
-    "asinh": "arcsinh",
-    "acosh": "arccosh",
-    "atanh": "arctanh",
-    "atan2": "arctan2",
-    "pow": "power",
-    "powi": "power",
-}
+WORDS = {f"a{name}": f"arc{name}" for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "tan2")}
+WORDS |= dict.fromkeys(("pow", "powi"), "power")
 ONE_OVER_E, ONE_OVER_E_TAIL = 0.36787944117144233, -1.2428753672788363e-17
 
 
