@@ -36,11 +36,9 @@ def with_times(solution: "Solution", *, log: bool = False) -> "Solution":
     log: with geometric times instead, whatever was saved; a Map stays as it is.
     The run is integrated once more. One that would take long, or that was stored, stays as it is.
     """
-    states = sum(rows[0].size for rows in solution.y.values())
-    stats: Any = getattr(solution, "stats", {})
     is_map = solution.method == MAP.name
     enough = is_map if log else len(solution.t) != 2
-    if enough or POINTS * states > LARGEST or stats.get("rhs_calls", 0) * states > WORK:
+    if enough or POINTS * state_count(solution) > LARGEST or not is_short(solution):
         return solution
     first, last = solution.t[[0, -1]]
     times = first + every_phase(int(last - first) + 1, POINTS) if is_map else save_times(Save(POINTS, log=log), first, last)
@@ -48,6 +46,17 @@ def with_times(solution: "Solution", *, log: bool = False) -> "Solution":
         return replace(solution, t=times, y=solution.dense(times))
     except (OdesimError, AttributeError):  # a stored run, or a file of netCDF
         return solution
+
+
+def state_count(solution: "Solution") -> int:
+    """The number of states of a Solution."""
+    return sum(int(np.prod(rows.shape[1:], dtype=int)) for rows in solution.y.values())
+
+
+def is_short(solution: "Solution") -> bool:
+    """Whether to integrate the run once more takes some seconds at most."""
+    stats: Any = getattr(solution, "stats", {})
+    return bool(stats.get("rhs_calls", 0) * state_count(solution) <= WORK)
 
 
 def with_between(drawn: Sequence[Quantity], solution: "Solution", choice: Choice, time_axis: TimeAxis) -> tuple[list[Quantity], list[str]]:
@@ -58,15 +67,15 @@ def with_between(drawn: Sequence[Quantity], solution: "Solution", choice: Choice
     """
     chosen = [occurrences(q, solution) if q.kind in ("lines", "bundle") else np.empty(0) for q in drawn]
     gaps = [jumps_are_close(q, time_axis.t) for q in drawn]
-    rows = [corners(q, time_axis) if q.kind == "lines" else np.empty(0, int) for q in drawn]
+    short = is_short(solution)
+    rows = [corners(q, time_axis) if short and q.kind == "lines" else np.empty(0, int) for q in drawn]
     if not any(gaps) and not any(map(len, rows)) and all(is_near(t, time_axis) for t in chosen):
         return list(drawn), []
     if not hasattr(solution, "dense"):  # a file of netCDF
         return list(drawn), [GAPS] * any(gaps)
     times, asked = times_between(np.unique(np.concatenate(chosen)), np.unique(np.concatenate(rows)), solution, time_axis)
-    count = sum(int(np.prod(rows.shape[1:], dtype=int)) for rows in solution.y.values())
     try:
-        states = on_host(solution.dense(asked)) if len(asked) * count <= LARGEST else {}
+        states = on_host(solution.dense(asked)) if len(asked) * state_count(solution) <= LARGEST else {}
     except OdesimError:  # a run that was stored, or a map, which has no states between its steps
         states = {}
     if not states or any(len(rows) < len(asked) for rows in states.values()):
