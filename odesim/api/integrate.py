@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from odesim.api.request import read_request, sizes_text, warn_below_between, warn_below_tolerance
 from odesim.base.arrays import Array, on_host, on_same_device
 from odesim.base.device import device_context, device_errors
-from odesim.base.memo import IdentityKey, Memo
+from odesim.base.memo import ForkLock, IdentityKey, Memo
 from odesim.base.options import versions
 from odesim.base.signals import time_limit
 from odesim.inputs.arguments import check_arguments
@@ -33,6 +33,7 @@ from odesim.targets.observe import Observer
 from odesim.transforms.clock import BLOW_UP
 
 _OBSERVERS: Memo[Observer] = Memo(32)
+AGAIN = ForkLock()  # a right side in numpy writes into arrays of its own, which two runs of one Solution would share
 
 
 def level_values(levels: Iterable[tuple[str, Any]], params: Mapping[str, Any]) -> dict[str, list[float]]:
@@ -228,7 +229,7 @@ def integrate(
         # a run that was interrupted is not to go on to the end of its span
         done = {"max_steps": max(int(raw.stats["steps"] + raw.stats["rejected"]), 1)} if raw.status is Status.INTERRUPTED else {}
         times_asked = times_of(system, times_asked, numbers, options) if len(times_asked) else times_asked
-        with there(), on_device():
+        with there(), on_device(), AGAIN if backend == "numpy" else nullcontext():
             if options.rescaled:
                 run = clocked.integrate(times_asked, of_solver | done, raw.method).raw
             else:

@@ -10,7 +10,7 @@ from odesim.base.arrays import Array, every_phase, on_host
 from odesim.base.errors import OdesimError
 from odesim.inputs.times import Save, save_times
 from odesim.plot.choice import Choice
-from odesim.plot.quantities import Quantity, is_apart
+from odesim.plot.quantities import NEAR, Quantity, is_apart
 from odesim.plot.scales import TimeAxis
 from odesim.stepper.methods import MAP
 from odesim.stepper.occurrences import Events
@@ -105,7 +105,7 @@ def corners(quantity: Quantity, time_axis: TimeAxis) -> Array:
     x: Array = scaled(time_axis.x)
     values = quantity.flat[time_axis.rows]
     if quantity.view == "Log":
-        values = np.log(np.where(values > 0, values, np.nan))
+        values = np.log(np.where(values > NEAR * quantity.floor, values, np.nan))  # nearer corners are those of errors
     finite = values[np.isfinite(values)]
     if len(x) < 3 or not len(finite) or not np.ptp(finite):
         return np.empty(0, int)

@@ -13,7 +13,7 @@ from matplotlib.collections import LineCollection, QuadMesh
 from odesim.base.arrays import Array, every_phase
 from odesim.plot.choice import Choice
 from odesim.plot.labels import LONG, EndLabels, axis_names, end_labels, place_names, symbol
-from odesim.plot.quantities import EPS, Quantity
+from odesim.plot.quantities import EPS, NEAR, Quantity
 from odesim.plot.scales import TimeAxis, add_bar, by_root, cell_edges, color_scale, make_log
 from odesim.plot.style import CATEGORIES, DASHES, DIVERGING, SMALL, distinct_colors, few_log_ticks, few_ticks, literal, ordered_colors
 
@@ -28,7 +28,6 @@ WIDE = 26  # letters above a colour bar
 NAMED = 8  # largest number of rows of a map that have names
 MARKED = 20  # largest number of saved times marked by dots
 FAINT_BLUE, THIN = colormaps["Blues"](0.3), 0.5  # of the lines of a bundle without a name; points
-NEAR = 10.0  # times the tolerance: so large errors are seldom
 ENDED = "lines end where their sign flips"
 HALVES = ("even updates", "odd updates")  # curves of a map that jumps between them, solid and dashed
 

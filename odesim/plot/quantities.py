@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 ROUNDING = 1e-12  # of the value: sums of some thousand terms, in an order that changes
 EPS = 1e-16  # of the largest value: one rounding
 LINES, ROWS, MAP = 20, 500, 2000  # largest numbers of components: as lines, as rows of a map, in a map
+NEAR = 10.0  # times the tolerance: so large errors are seldom
 MATRIX = 10  # components of a matrix, more of which are seen as a map too
 WORK, LEADING, TINY = 1e9, 4, 1e-3  # of singular values: multiplications for all times; how many; of the norm, smaller ones are not seen
 MAX_MARKS = 12  # largest number of marks of one event

@@ -261,7 +261,8 @@ def limits(finite: Array, far: float = FAR) -> tuple[float, float]:
     order, few = np.sort(distances), max(int(SHARE * len(finite)), 1)
     below, above = order[-1 - few : -1], order[-few:]
     gaps = np.flatnonzero((below > ALIKE * abs(middle)) & (above > far * below))
-    shown = finite[distances <= (below[gaps[0]] if len(gaps) else order[-1])]
+    inside = finite[distances <= (below[gaps[0]] if len(gaps) else order[-1])]
+    shown = inside if np.ptp(finite) > far * np.ptp(inside) else finite
     return float(shown.min()), float(shown.max())
 
 

@@ -103,9 +103,12 @@ def test_an_ensemble_draws_what_it_is_asked_for(odesim, folder, run):
 
 
 def test_all_panels(odesim, folder):
-    """A run has more quantities than six panels hold: --all draws as much at once as `odesim plot --all` later, to the bit."""
-    odesim("integrate", *shlex.split("scan_snap.reduced_symmetric --save 41 --out one.zarr --plot six.png --quiet"))
-    odesim("integrate", *shlex.split("scan_snap.reduced_symmetric --save 41 --plot all.png --all --quiet"))
+    """A run has more quantities than six panels hold: --all draws as much at once as `odesim plot --all` later, to the bit.
+
+    As long as saved times are close enough for curves without corners, between which a stored run computes nothing.
+    """
+    odesim("integrate", *shlex.split("scan_snap.reduced_symmetric --save 401 --out one.zarr --plot six.png --quiet"))
+    odesim("integrate", *shlex.split("scan_snap.reduced_symmetric --save 401 --plot all.png --all --quiet"))
     assert odesim("plot", "one.zarr", "--all", "--out", "later.png").exit_code == 0
     six, every, later = ((folder / f"{name}.png").read_bytes() for name in ("six", "all", "later"))
     assert every == later != six

@@ -1,6 +1,7 @@
 """Pictures drawn by many threads at once."""
 
 import io
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 from typing import Any
@@ -33,3 +34,17 @@ def test_threads_draw_at_once() -> None:
         found = list(pool.map(together, range(THREADS)))
     assert [found[k] == want[k % 2] for k in range(THREADS)] == [True] * THREADS
     assert dict(mpl.rcParams) == settings
+
+
+def test_one_run_is_computed_in_threads_at_once() -> None:
+    """States between saved times, in numpy, whose arrays threads would share: the bits of one thread."""
+    run = odesim.integrate("joma.nonlinear", sizes={"M": 2}, span=(0, 1.0), save=3, backend="numpy")
+    times, before = np.linspace(0, 1, 57), sys.getswitchinterval()
+    want = run.dense(times)["v"]
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(THREADS) as pool:
+            found = list(pool.map(lambda _: run.dense(times)["v"], range(4 * THREADS)))
+    finally:
+        sys.setswitchinterval(before)
+    assert all(np.array_equal(one, want) for one in found)
