@@ -25,12 +25,14 @@ from odesim.run.after_run import checked_run
 from odesim.run.clocked import make_clock
 from odesim.run.integrate import integrate_problem
 from odesim.run.noise import noisy_run, times_of
-from odesim.run.problem import guarded_system, named_slopes, parts_of, right_side, switched_problem, with_slack
+from odesim.run.problem import dimensions, guard_names, guarded_system, named_slopes, parts_of, right_side, switched_problem, with_slack
 from odesim.run.solution import Solution
+from odesim.run.unreachable import looked_at
 from odesim.stepper.codes import Status
 from odesim.symbolic.system import System
 from odesim.targets.observe import Observer
 from odesim.transforms.clock import BLOW_UP
+from odesim.transforms.events import jumping_names, levels, resets_key, watched_names
 
 _OBSERVERS: Memo[Observer] = Memo(32)
 AGAIN = ForkLock()  # a right side in numpy writes into arrays of its own, which two runs of one Solution would share
@@ -185,7 +187,7 @@ def integrate(
     system = guarded_system(system, options)
     parameters, numbers = numbers.params, with_slack(system, numbers, options)
     parts = parts_of(system, backend, dtype, strict)
-    of_solver, dims = options.of_solver(), parts.dims
+    of_solver, dims = options.of_solver(), parts.made[dimensions]
     if system.noise:
         compiled, problem = noisy_run(system, numbers, options)
     else:
@@ -222,7 +224,7 @@ def integrate(
         return named_slopes(right_side(parts.compiled, numbers) if system.noise else problem.rhs)(t, now)
 
     # the warning comes after the run: it names states by their slope, for which the right-hand side is compiled anyway
-    below = warn_below_tolerance(system, numbers, options) or warn_below_between(parts.looked_at[1], raw.y, layout, options, dtype)
+    below = warn_below_tolerance(system, numbers, options) or warn_below_between(parts.made[looked_at][1], raw.y, layout, options, dtype)
 
     def again(times_asked: Array) -> dict[str, Array]:
         bare = replace(problem, laws=None)
@@ -241,7 +243,7 @@ def integrate(
         y=y,
         t_end=raw.t_last,
         y_end=y_end,
-        events={name: occurrences for name, occurrences in raw.events.items() if name not in parts.guards},
+        events={name: occurrences for name, occurrences in raw.events.items() if name not in parts.made[guard_names]},
         status=str(raw.status),
         message=late_words + raw.message,
         stats=raw.stats,
@@ -258,7 +260,7 @@ def integrate(
             "initial": numbers.initial,
             "span": (numbers.t0, numbers.t1),
             **{name: value for name, value in options.attributes().items() if name not in OWN},
-            "kernel": (raw.kernel or kernel.key) + parts.resets_key,
+            "kernel": (raw.kernel or kernel.key) + parts.made[resets_key],
             "sensitivities": {name: dict(twins) for name, twins in system.sensitivities.items()},
             "versions": versions(),
             **about,
@@ -266,15 +268,15 @@ def integrate(
             **({"undefined_events": undefined} if (undefined := list(undefined_events(request.loaded, added, raw.t, y, numbers))) else {}),
             **({"below_tolerance": below} if below else {}),
             **({"views": {view.name: type(view).__name__ for view in system.views}} if system.views else {}),
-            **({"levels": lines} if (lines := level_values(parts.levels, parameters)) else {}),
-            **({"jumps": parts.jumps} if parts.jumps else {}),
-            **({"watched": parts.watched} if parts.watched else {}),
+            **({"levels": lines} if (lines := level_values(parts.made[levels], parameters)) else {}),
+            **({"jumps": jumps} if (jumps := parts.made[jumping_names]) else {}),
+            **({"watched": watched} if (watched := parts.made[watched_names]) else {}),
         },
-        _observe=lambda t, states: parts.observer(t, states, numbers.sizes, numbers.params, slopes),
+        _observe=lambda t, states: parts.made[Observer](t, states, numbers.sizes, numbers.params, slopes),
         _violations=lambda: {
             # a run that ends before its first step has broken no law
             law.name: raw.worst.get(law.name, (0.0,))[0]
-            if parts.observer.applies(law, numbers.sizes, numbers.params, numbers.initial)
+            if parts.made[Observer].applies(law, numbers.sizes, numbers.params, numbers.initial)
             else None
             for law in system.invariants
         },

@@ -22,6 +22,7 @@ from odesim.symbolic.system import System
 from odesim.targets.compiled import BoundNumba, CompiledRHS
 from odesim.targets.linearization import MOST_DENSE, BoundLinear
 from odesim.targets.numpy_text import evaluate
+from odesim.targets.observe import Observer
 from odesim.targets.products import BoundProducts
 from odesim.transforms.sensitivity import fresh_indices, used_names
 
@@ -132,7 +133,7 @@ class Field:
 
     def constants(self, y: Array) -> tuple[Invariant, ...]:
         """The declared laws that hold a value on the run from y."""
-        observer = parts_of(self.system, "numpy", "float64", False).observer
+        observer = parts_of(self.system, "numpy", "float64", False).made[Observer]
         laws = (law for law in self.system.invariants if law.sense == "constant" and isinstance(law.expr, sp.Basic))
         states = self.layout.split(y)
         return tuple(

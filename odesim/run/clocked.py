@@ -60,9 +60,9 @@ class RescaledRun:
     problem: Problem
     t0: float
     t1: float
-    blow_up: str
-    end: str
-    nothing: float
+    blow_up: str = BLOW_UP
+    end: str = END
+    nothing: float = BLOW_UP_MARGIN
 
     def integrate(self, grid: "Array | int", options: Mapping[str, Any], method: str) -> Rescaled:
         """The run, kept at the times grid (T,), or at that many points even in s, which are even in nothing else."""
@@ -201,12 +201,15 @@ class RescaledRun:
 def make_clock(system: System, numbers: Numbers, options: RunOptions) -> tuple[CompiledRHS, RescaledRun]:
     """The System in its rescaled clock, compiled, with numbers. Raises SpecError if it declares no growth rate."""
     other = rescaled_system(system)
-    span = {START: numbers.t0, STOP: numbers.t1}
-    start = {**numbers.initial, CLOCK: np.array(numbers.t0)}
-    inner = Numbers(numbers.sizes, {**numbers.params, **span}, start, 0.0, LONGEST)
     parts = parts_of(other, options.backend, options.dtype, options.strict)
-    compiled, problem = switched_problem(parts, inner, options)
-    return compiled, RescaledRun(problem, numbers.t0, numbers.t1, BLOW_UP, END, BLOW_UP_MARGIN)
+    compiled, problem = switched_problem(parts, in_clock(numbers), options)
+    return compiled, RescaledRun(problem, numbers.t0, numbers.t1)
+
+
+def in_clock(numbers: Numbers) -> Numbers:
+    """Numbers of a run in the rescaled clock, whose span in t is parameters, and t a state."""
+    start = {**numbers.initial, CLOCK: np.array(numbers.t0)}
+    return Numbers(numbers.sizes, {**numbers.params, START: numbers.t0, STOP: numbers.t1}, start, 0.0, LONGEST)
 
 
 def rescaled_system(system: System) -> System:

@@ -24,7 +24,7 @@ from odesim.ensembles.request import METHOD_NAMES, Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
 from odesim.ir import sizes as costs
 from odesim.run.auto import LEAST, SHARE, STIFF
-from odesim.run.clocked import RescaledRun
+from odesim.run.clocked import RescaledRun, in_clock
 from odesim.run.integrate import integrate_problem
 from odesim.run.lanes import WIDTH, member
 from odesim.run.noise import noisy_problem
@@ -35,7 +35,6 @@ from odesim.stepper.problem import Raw
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.stepper.tableau import step_cost
 from odesim.targets.compiled import CompiledRHS
-from odesim.transforms.clock import BLOW_UP, BLOW_UP_MARGIN, CLOCK, END, LONGEST, START, STOP
 from odesim.transforms.events import Guard
 
 LATER = 4
@@ -227,9 +226,13 @@ class SingleEngine:
             each(lambda i: self._one(chunk, i, member(params, i), member(initial, i)), count, stop, pool)
         return chunk
 
+    def _numbers(self, params: Mapping[str, Any], initial: Mapping[str, Any]) -> Numbers:
+        """The numbers of a member with these of its own."""
+        shared, r = self.numbers, self.request
+        return Numbers(shared.sizes, {**shared.params, **params}, {**shared.initial, **initial}, r.t0, r.t1)
+
     def _one(self, chunk: Chunk, i: int, params: Mapping[str, Any], initial: Mapping[str, Any]) -> None:
-        request, shared = self.request, self.numbers
-        numbers = Numbers(shared.sizes, {**shared.params, **params}, {**shared.initial, **initial}, request.t0, request.t1)
+        request, numbers = self.request, self._numbers(params, initial)
         if request.channels:
             problem = noisy_problem(request.system, request.right, numbers, request.options, laws=False)
         else:
@@ -273,12 +276,9 @@ class ClockEngine(SingleEngine):
         _ = self.compiled.functions
 
     def _one(self, chunk: Chunk, i: int, params: Mapping[str, Any], initial: Mapping[str, Any]) -> None:
-        r, shared = self.request, self.numbers
-        params_here = {**shared.params, **params, START: r.t0, STOP: r.t1}
-        start = {**shared.initial, **initial, CLOCK: np.array(r.t0)}
-        numbers = Numbers(shared.sizes, params_here, start, 0.0, LONGEST)
-        problem = held_problem(self.compiled, r.held, numbers, laws=False)
-        clock = RescaledRun(problem, r.t0, r.t1, BLOW_UP, END, BLOW_UP_MARGIN)
+        r = self.request
+        problem = held_problem(self.compiled, r.held, in_clock(self._numbers(params, initial)), laws=False)
+        clock = RescaledRun(problem, r.t0, r.t1)
         rescaled = clock.integrate(r.times, r.options.of_solver(), r.options.method)
         put_run(chunk, i, r, rescaled.raw)
         if rescaled.blow_up:

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from odesim.base.arrays import Array
-from odesim.base.parsing import margin
 from odesim.ir.invariants import exact_sums, parameter_values, text_of
-from odesim.run.lane_plan import KernelPlan, Rows, at, reader_of
+from odesim.run.lane_plan import KernelPlan, Rows, at, over_lanes, reader_of
 from odesim.run.lane_systems import product
 from odesim.stepper.control import weight
 from odesim.stepper.lanes import SPARE, Kinds, Written, comb_in, function
@@ -38,9 +37,9 @@ def interpolant_texts(plan: KernelPlan) -> list[str]:
     used = used_stages(plan)
     lines = [f"c{j} = {length(plan)}({ast.unparse(weight)})" for j, weight in horner(plan.method.P.tolist(), "theta")]
     lines.append(f"return ({', '.join(f'c{j}' for j in used)},)")
-    weights = ["@inlined", "def weights(h, theta):", *(f"    {line}" for line in lines)]
+    weights = function("weights(h, theta)", lines, "inlined")
     total = Kinds(plan.formulas.dtype).combined("y", [(f"c{j}", f"k{j}") for j in used])
-    return ["\n".join(weights), f"@inlined\ndef blend(y, {', '.join(f'c{j}, k{j}' for j in used)}):\n    return {total}"]
+    return [weights, function(f"blend(y, {', '.join(f'c{j}, k{j}' for j in used)})", [f"return {total}"], "inlined")]
 
 
 def load_lines(plan: KernelPlan, rows: Rows, wanted: Iterable[int]) -> list[str]:
@@ -76,7 +75,7 @@ def powers_text(plan: KernelPlan, rows: Rows) -> str:
         weights = [(float(x), rows.stages[j]) for j, x in enumerate(plan.method.P[:, p]) if x != 0.0]
         sums = [" + ".join(f"{x!r} * {at(stage[d], w)}" for x, stage in weights) for d in range(plan.formulas.states)]
         lines += [f"{at(target, w)} = h * ({text})" for target, text in zip(row, sums, strict=True)]
-    return "\n".join(["@kernel", "def powers(S):", f"    for l in range({w}):", *(f"        {line}" for line in lines)])
+    return function("powers(S)", over_lanes(w, lines))
 
 
 def polynomial(coefficients: Sequence[str]) -> str:
@@ -180,4 +179,4 @@ def save_texts(plan: KernelPlan, rows: Rows) -> list[str]:
     # a Map has no time between two updates
     kept = [f"{at(row, plan.width)} = {at(y, plan.width)}" for row, y in zip(rows.saved, rows.y, strict=True)]
     lines = kept if plan.discrete else Inside(plan, rows).next_lines()
-    return [function("interpolate(S)", [f"for l in range({plan.width}):", *margin(lines)])]
+    return [function("interpolate(S)", over_lanes(plan.width, lines))]

@@ -10,14 +10,17 @@ they show neither, or a fall at the end of the step that goes on, there is none.
 zeros few Newton steps do not reach, are searched alone.
 """
 
+from collections.abc import Iterable
 from itertools import pairwise
 
+from odesim.base.parsing import margin
 from odesim.ir.scalars import Formulas
 from odesim.run.lane_dense import between_lines, load_lines, restore_lines, touched
 from odesim.run.lane_feed import MANY, Frames, feed_text
-from odesim.run.lane_plan import AT, REALS, KernelPlan, Rows, WatchedEvents, at, call_right, real
+from odesim.run.lane_plan import AT, REALS, KernelPlan, Rows, WatchedEvents, at, call_right, over_lanes, real
 from odesim.run.lane_resets import ranges
 from odesim.stepper.codes import WORDS
+from odesim.stepper.lanes import function
 from odesim.stepper.search_samples import MARKS, NEAR, SETTLED
 from odesim.stepper.table import places as table_places
 
@@ -68,8 +71,8 @@ def roots_text(plan: KernelPlan, rows: Rows) -> str:
     ]
     value = [f"p, slope = c{n}, 0.0"]
     value += [line for k in reversed(pieces) for line in (f"slope = slope * (s - {float(k)!r}) + p", f"p = p * (s - {float(k)!r}) + c{k}")]
-    newton = ["@inlined", f"def newton(s, {coefficients}):", *(f"    {line}" for line in value), "    return p, slope"]
-    return "\n".join([*newton, "", "", "@kernel", "def roots(S):", f"    for l in range({w}):", *(f"        {line}" for line in lines)])
+    newton = function(f"newton(s, {coefficients})", [*value, "return p, slope"], "inlined")
+    return "\n\n\n".join([newton, function("roots(S)", over_lanes(w, lines))])
 
 
 def param_lines(plan: KernelPlan, rows: Rows) -> list[str]:
@@ -83,9 +86,7 @@ def happen_text(watch: WatchedEvents) -> str:
     """The text of happen(t, states, parameters) -> (size,): the event functions of one member."""
     f = watch.formulas
     arguments = ", ".join(["t", *(f"y{d}" for d in watch.reads("y")), *(f"p{k}" for k in watch.reads("p"))])
-    return "\n".join(
-        ["@inlined", f"def happen({arguments}):", *(f"    {line}" for line in f.lines), f"    return ({', '.join(f.outputs)},)"]
-    )
+    return function(f"happen({arguments})", [*f.lines, f"return ({', '.join(f.outputs)},)"], "inlined")
 
 
 def mark_lines(i: int, pieces: int) -> list[str]:
@@ -139,8 +140,7 @@ def watch_text(plan: KernelPlan, rows: Rows) -> str:
     lines += [] if plan.discrete else load_lines(plan, rows, watch.reads("y"))
     state = {d: real(plan, at(rows.y[d], w)) for d in watch.reads("y")}
     lines += watched_lines(plan, rows, "before", state)
-    head = ["@kernel", "def watch(S):", "    hits = 0", f"    for l in range({w}):"]
-    return "\n".join([*head, *(f"        {line}" for line in lines), "    return hits"])
+    return function("watch(S)", ["hits = 0", *over_lanes(w, lines), "return hits"])
 
 
 def probe_text(plan: KernelPlan, rows: Rows) -> str:
@@ -151,20 +151,19 @@ def probe_text(plan: KernelPlan, rows: Rows) -> str:
     watch, w = plan.watch, plan.width
     assert watch is not None
     if plan.sampled:  # never called
-        return "@kernel\ndef probe(S, l, theta, i):\n    return nan"
+        return function("probe(S, l, theta, i)", ["return nan"])
     restored = watch.terminal and bool(plan.invariants)  # only where a step ends does a run go on from another state than the interpolant's
     reads = sorted({*watch.reads("y"), *(touched(plan) if restored else ())})
-    head, end = ["@kernel", "def probe(S, l, theta, i):"], f"return S[({rows.probed[0]} + i) * {w} + l]"
-    if plan.probed:
-        head = ["@njit('void(int64, float64, int64, int64)', **options)", "def probe(address, theta, l, i):", "    S = doubles(address)"]
-        end = "return"
     lines = [f"h = {at(rows.step, w)}", *load_lines(plan, rows, reads), *between_lines(plan, reads)]
     if restored:
-        lines += ["if i < 0:", *(f"    {line}" for line in restore_lines(plan, rows, "z"))]
+        lines += ["if i < 0:", *margin(restore_lines(plan, rows, "z"))]
     lines += param_lines(plan, rows)
     lines.append(watch.call(f"{at(rows.before, w)} + theta * h", {d: f"z{d}" for d in watch.reads("y")}, "a"))
     lines += [f"{at(rows.probed[i], w)} = a{i}" for i in range(watch.size)]
-    return "\n".join([*head, *(f"    {line}" for line in [*lines, end])])
+    if plan.probed:
+        how = "njit('void(int64, float64, int64, int64)', **options)"
+        return function("probe(address, theta, l, i)", ["S = doubles(address)", *lines, "return"], how)
+    return function("probe(S, l, theta, i)", [*lines, f"return S[({rows.probed[0]} + i) * {w} + l]"])
 
 
 def settle_text(plan: KernelPlan, rows: Rows) -> list[str]:
@@ -173,12 +172,11 @@ def settle_text(plan: KernelPlan, rows: Rows) -> list[str]:
         return []
     w, states = plan.width, range(plan.formulas.states)
     if plan.discrete:
-        return [f"@kernel\ndef settle(S, l):\n    {at(rows.t, w)} = {at(rows.until, w)}"]
+        return [function("settle(S, l)", [f"{at(rows.t, w)} = {at(rows.until, w)}"])]
     lines = [f"h, theta = {at(rows.step, w)}, {at(rows.theta, w)}", f"{at(rows.t, w)} = {at(rows.until, w)}", "if theta < 1.0:"]
     inside = [*load_lines(plan, rows, states), *between_lines(plan, states), *restore_lines(plan, rows, "z")]
-    lines += [f"    {line}" for line in inside]
-    lines += [f"    {at(rows.y[d], w)} = z{d}" for d in states]
-    return ["\n".join(["@kernel", "def settle(S, l):", *(f"    {line}" for line in lines)])]
+    lines += margin([*inside, *(f"{at(rows.y[d], w)} = z{d}" for d in states)])
+    return [function("settle(S, l)", lines)]
 
 
 def event_texts(plan: KernelPlan, rows: Rows) -> list[str]:
@@ -206,32 +204,28 @@ def reset_texts(plan: KernelPlan) -> list[str]:
     n, rows = f.states, rules.rows(f.count)
     rates = {f"rate_{name}": start for name, start, _ in ranges(rules.layout)}
 
-    def values(name: str, formulas: Formulas, *arguments: str) -> list[str]:
-        """Lines that load what formulas read, and their code."""
+    def values(name: str, formulas: Formulas, arguments: Iterable[str], put: Iterable[str]) -> str:
+        """A function that loads what formulas read, computes them, and puts them."""
         first = sorted(formulas.values.items(), key=lambda each: -each[1])
         lines = [f"y{d} = S[y + {d}]" for d in formulas.reads("y")]
         for k in formulas.reads("p"):
             word, place = next((word, k - place) for word, place in first if place <= k)
             lines.append(f"p{k} = S[f + {rates[word] + place}]" if word in rates else f"p{k} = S[{rows['p'] + f.values[word] + place}]")
-        return [
-            "@unfused",
-            f"def {name}({', '.join(['S', 't', 'y', *arguments])}):",
-            *(f"    {line}" for line in [*lines, *formulas.lines]),
-        ]
+        return function(f"{name}({', '.join(['S', 't', 'y', *arguments])})", [*lines, *formulas.lines, *put], "unfused")
 
     def stored(formulas: Formulas) -> list[str]:
-        return [f"    S[into + {k}] = {out}" for k, out in enumerate(formulas.outputs)]
+        return [f"S[into + {k}] = {out}" for k, out in enumerate(formulas.outputs)]
 
-    put = values("set_states", rules.values, "into", "column")
+    put = list[str]()
     for column, (_, elements) in rules.sets.items():
-        put += [f"    if column == {column}:", *(f"        S[into + {d}] = {rules.values.outputs[k]}" for d, k in elements)]
+        put += [f"if column == {column}:", *margin(f"S[into + {d}] = {rules.values.outputs[k]}" for d, k in elements)]
     loads = [*(f"z{d} = S[y + {d}]" for d in range(n)), *(f"p{k} = S[{rows['p'] + k}]" for k in range(f.count))]
     right = [*loads, call_right(plan, "t", "z", "k"), *(f"S[into + {d}] = k{d}" for d in range(n))]
     functions = [
-        [*values("event_values", rules.functions, "into"), *stored(rules.functions)],
-        [*values("event_rates", rules.rates, "f", "into"), *stored(rules.rates)],
-        put,
-        ["@kernel", "def derivatives(S, t, y, into):", *(f"    {line}" for line in right)],
+        values("event_values", rules.functions, ["into"], stored(rules.functions)),
+        values("event_rates", rules.rates, ["f", "into"], stored(rules.rates)),
+        values("set_states", rules.values, ["into", "column"], put),
+        function("derivatives(S, t, y, into)", right),
     ]
     places = {name: AT["PARAMS"] + 2 * k for k, name in enumerate(f.values)}
     held = [(s, e, c, *(places[w] for w in words), gap, d) for s, (e, c, words, gap, d) in enumerate(rules.held)]
@@ -240,4 +234,4 @@ def reset_texts(plan: KernelPlan) -> list[str]:
     known = {**WORDS, **rules.constants, "HELD": held, "OWN": own, "SAVES": bool(plan.saves)}
     text = Frames(feed_text("one_reset"), known, rows, {"at": AT, "reals": table_places(REALS)})
     words = ("spacing_of", "side_of", "look_around", "write_found", "reset_member", "resets")
-    return ["\n".join(lines) for lines in functions] + text.printed(*words)
+    return functions + text.printed(*words)

@@ -9,11 +9,11 @@ import ast
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from odesim.base.parsing import fit, margin
+from odesim.base.parsing import fit
 from odesim.ir.elimination import SparseSystem
 from odesim.ir.scalars import printed, renamed
 from odesim.run.lane_dense import restore_lines, touched
-from odesim.run.lane_plan import KernelPlan, Rows, at, call_right, load_rows, loop_arguments
+from odesim.run.lane_plan import KernelPlan, Rows, at, call_right, load_rows, loop_arguments, over_lanes
 from odesim.run.lane_systems import Vector, factor, residual
 from odesim.stepper.codes import Code
 from odesim.stepper.lanes import Written, function
@@ -156,7 +156,7 @@ class WrittenImplicit(Written):
 
 def lane_loop(name: str, arguments: str, lines: list[str], width: int) -> str:
     """The text of a function that runs these lines for each lane."""
-    return function(f"{name}({arguments})", [f"for l in range({width}):", *margin(lines)])
+    return function(f"{name}({arguments})", over_lanes(width, lines))
 
 
 class LoopedImplicit(Looped):

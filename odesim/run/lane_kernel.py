@@ -28,7 +28,7 @@ from odesim.run.lane_feed import feed_texts
 from odesim.run.lane_implicit import LoopedImplicit, WrittenImplicit
 from odesim.run.lane_noise import NoisyLanes, keys_line
 from odesim.run.lane_pieces import in_pieces
-from odesim.run.lane_plan import KernelPlan, Rows, at, lane_numbers, load_rows, names, reader_of, span_arguments
+from odesim.run.lane_plan import KernelPlan, Rows, at, lane_numbers, load_rows, names, over_lanes, reader_of, span_arguments
 from odesim.stepper import control
 from odesim.stepper.codes import Code
 from odesim.stepper.lanes import Kinds, Written, function
@@ -122,11 +122,6 @@ def look_texts(plan: KernelPlan, rows: Rows) -> list[str]:
     reader.known |= look_numbers(plan.method, plan.formulas.dtype)
     lines = written(plan, rows, reader).lines(reader.read("look"), {"code", "steps", "rejected", "most"})
     return [function("look(S, l, t1, rtol, atol, allowed, pilot)", lines)]
-
-
-def over_lanes(width: int, lines: list[str]) -> list[str]:
-    """Lines for every lane."""
-    return [f"for l in range({width}):", *margin(lines)]
 
 
 def is_of_stages(s: Statement, last: int) -> bool:
@@ -284,5 +279,4 @@ def module_head(what: str, body: str, strict: bool, more: Sequence[str] = ()) ->
 def function_text(name: str, f: Formulas) -> str:
     """The text of a function of the time, the state and the parameters of one member, as the right-hand side."""
     arguments = ", ".join(["t", *names("y", f.states), *names("p", f.count)])
-    end = f"    return ({', '.join(f.outputs)},)"
-    return "\n".join(["@inlined", f"def {name}({arguments}):", *(f"    {line}" for line in f.lines), end])
+    return function(f"{name}({arguments})", [*f.lines, f"return ({', '.join(f.outputs)},)"], "inlined")

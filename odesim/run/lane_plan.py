@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from odesim.base.parsing import margin
 from odesim.ir.elimination import SparseSystem, sparse_system
 from odesim.ir.invariants import LinearInvariant, linear_invariants
 from odesim.ir.scalars import Formulas
@@ -361,6 +362,11 @@ def call_right(plan: KernelPlan, t: str, state: str, into: str) -> str:
     f = plan.formulas
     target = ", ".join(f"{into}{d}" for d in range(f.states)) + ("," if f.states == 1 else "")
     return f"{target} = right({', '.join([t, *(f'{state}{d}' for d in range(f.states)), *names('p', f.count)])})"
+
+
+def over_lanes(width: int, lines: Iterable[str]) -> list[str]:
+    """Lines for every lane."""
+    return [f"for l in range({width}):", *margin(lines)]
 
 
 def span_arguments(plan: KernelPlan) -> str:

@@ -234,9 +234,7 @@ def method_obstacle(request: EnsembleRequest) -> str:
     """Why a method cannot run in lanes; empty if it can, as every explicit one with a table."""
     if request.options.method in STABILISED:
         return "numbers of stages that differ between members"
-    if request.options.method in ROSENBROCK and request.dtype != "float64":
-        return request.dtype
-    if request.options.method in SERIES and request.dtype != "float64":
+    if request.options.method in (*ROSENBROCK, *SERIES) and request.dtype != "float64":
         return request.dtype
     return "a fixed step" if request.options.method in ROSENBROCK and request.options.step is not None else ""
 
@@ -248,52 +246,45 @@ def no_strict(method: str, what: str) -> str:
 
 def _plan(request: EnsembleRequest, numbers: Numbers, whole: Mapping[str, Any]) -> KernelPlan | str:
     """The kernel's plan, the same object for the same request; or what is too long to write out."""
-    compiled, sizes = request.right, tuple(sorted(numbers.sizes.items()))
-    key = (
-        IdentityKey(compiled),
-        request.options.backend,
-        sizes,
-        method_of(request),
-        request.saves,
-        request.options.step is not None,
-        bool(request.outputs.events),
-        request.switches,
-        stops_at_events(request),
-        request.options.max_step is not None,
-        request.options.first_step is not None,
-        request.options.halvings > 0,
-        request.options.by_state,
-        *(np.asarray(v).tobytes() for v in whole.values()),
-    )
+    options, sizes = request.options, tuple(sorted(numbers.sizes.items()))
+    known = flags(request)
+    asked = IdentityKey(request.right), options.backend, sizes, *known.values(), bool(request.outputs.events), options.halvings > 0
+    key = *asked, *(np.asarray(v).tobytes() for v in whole.values())
 
     def make() -> KernelPlan | str:
         try:
-            return _make_plan(request, numbers, whole)
+            return _make_plan(request, numbers, whole, known)
         except CodegenError as error:
             return f"a right-hand side that cannot be written out ({error})"
 
     return _PLANS(key, make)
 
 
-def _make_plan(request: EnsembleRequest, numbers: Numbers, whole: Mapping[str, Any]) -> KernelPlan | str:
-    """The plan, or the reason why it is too long. Raises CodegenError."""
-    compiled, fixed = request.right, request.options.step is not None
+def flags(request: EnsembleRequest) -> dict[str, Any]:
+    """What a plan has of a request as it is."""
+    options, fixed = request.options, request.options.step is not None
+    asked = {"method": method_of(request), "strict": request.strict, "saves": request.saves, "parts": request.switches}
+    limited, by_state = options.max_step is not None and not fixed, options.by_state and not fixed
+    steps = {"fixed": fixed, "limited": limited, "chooses": options.first_step is None, "by_state": by_state}
+    return {**asked, **steps, "rounds": stops_at_events(request)}
+
+
+def _make_plan(request: EnsembleRequest, numbers: Numbers, whole: Mapping[str, Any], known: Mapping[str, Any]) -> KernelPlan | str:
+    """The plan, or the reason why it is too long. known: its flags. Raises CodegenError."""
+    compiled, method = request.right, known["method"]
     formulas = write_out(compiled.system, compiled.program, numbers.sizes, whole, compiled.dtype)
     watch = make_watch(request, numbers.sizes, whole)
     for what, lines in (("a right-hand side", len(formulas.code)), ("events", watch.lines if watch else 0)):
         if lines > MOST_LINES:
             return f"{what} of {counted(lines, 'operation')}: at most {MOST_LINES}"
-    method = method_of(request)
-    plan = KernelPlan(compiled.system.name, formulas, method, WIDTH, request.strict, request.saves, watch, fixed)
-    limited, chooses = request.options.max_step is not None and not fixed, request.options.first_step is None
-    plan = replace(plan, parts=request.switches, limited=limited, chooses=chooses, by_state=request.options.by_state and not fixed)
-    plan = replace(plan, rounds=stops_at_events(request), resets=reset_rules(request, numbers.sizes, whole))
+    rules = reset_rules(request, numbers.sizes, whole)
+    plan = KernelPlan(compiled.system.name, formulas, width=WIDTH, watch=watch, resets=rules, **known)
     if isinstance(method, Taylor):
         plan = replace(plan, series=taylor_coefficients(formulas, method.order))
     if request.channels:
         plan = replace(plan, noise=lane_noise(request, formulas))
     small = formulas.states <= (SOME if plan.cut else FEW) and not plan.stiff
-    plan = replace(plan, width=1 if request.options.on.gpu else TWO_WIDTH if fixed or small else WIDTH)
+    plan = replace(plan, width=1 if request.options.on.gpu else TWO_WIDTH if plan.fixed or small else WIDTH)
     if plan.stiff:
         declared = declared_invariants(compiled.system, numbers.sizes, whole)
         plan = replace(plan, declared=verified_invariants(declared, formulas))

@@ -19,30 +19,21 @@ from odesim.inputs.bind import Numbers
 from odesim.ir.passes import lower_expressions
 from odesim.ir.scalars import Formulas
 from odesim.ir.sizes import extents
+from odesim.run.lane_kernel import module_text
 from odesim.run.problem import named_slopes
 from odesim.stepper.codes import UNDONE
 from odesim.symbolic.indices import array_at
 from odesim.symbolic.system import System
 from odesim.targets.compiled import CompiledRHS
 from odesim.targets.native import load_native
-from odesim.targets.numba_module import key_for, own_imports
 from odesim.targets.observe import Observer
 from odesim.targets.unroll import write_values
 
 MOST_LINES = 1500  # beyond it a loop takes longer to compile than it saves
-RUNTIME = ("maximum", "minimum", "powi")
 _MADE: Memo["Observed"] = Memo()
 
-TEXT = '''
-"""{model}, observables of members: generated, runtime {key}."""
-
-{imports}
-from odesim.runtime.intrinsics import doubles, ints
-
-options = dict(fastmath=False)
-
-
-@njit(forceinline=True, **options)
+TEXT = """
+@inlined
 def see({arguments}):
     {lines}
     return ({outputs},)
@@ -60,7 +51,7 @@ def run(table):
             {states}
             {results}, = see({arguments})
             {put}
-'''.strip("\n")
+""".strip("\n")
 
 
 @dataclass(frozen=True)
@@ -218,23 +209,14 @@ def loop_text(model: str, f: Formulas) -> str:
     """The text of the module: run(table) computes the formulas for all members and saved times."""
     from odesim.base.parsing import fit
 
-    used, states, params_read = f.words, f.reads("y"), f.reads("p")
+    states, params_read = f.reads("y"), f.reads("p")
     arguments = ["t", *(f"y{d}" for d in states), *(f"p{k}" for k in params_read)]
-    math = [w for w in ("sqrt", "inf", "nan") if w in used]
-    imports = [f"from math import {', '.join(math)}"] if math else []
-    imports += ["from odesim.runtime.functions import njit"]
-    runtime = [w for w in RUNTIME if w in used]
-    imports += [f"from odesim.runtime.stages import {', '.join(runtime)}"] if runtime else []
-    imports += own_imports(used)
     params = []
     for k, (first, end) in enumerate(pairwise([*f.values.values(), f.count])):
         params.append(f"source, gap = doubles(at[{5 + 2 * k}]), at[{6 + 2 * k}]")
         params += [f"p{q} = source[i * gap + {q - first}]" for q in range(first, end) if q in params_read]
-    return fit(
+    body = fit(
         TEXT,
-        model=model,
-        key=key_for(used),
-        imports="\n".join(imports),
         arguments=", ".join(arguments),
         lines="\n".join(f.lines) or "pass",
         outputs=", ".join(f.outputs),
@@ -243,3 +225,4 @@ def loop_text(model: str, f: Formulas) -> str:
         results=", ".join(f"o{k}" for k in range(len(f.outputs))),
         put="\n".join(f"seen[row * {len(f.outputs)} + {k}] = o{k}" for k in range(len(f.outputs))),
     )
+    return module_text(f"{model}, observables of members", body, strict=True)

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sympy import Expr, Symbol
+from sympy import Symbol
 
 from odesim.base.arrays import Array, Layout
 from odesim.base.backends import RUN, STIFF
@@ -27,15 +27,24 @@ from odesim.stepper.tableau import step_cost
 from odesim.symbolic.parts import free_in_order, key_indices
 from odesim.symbolic.system import System
 from odesim.targets.compiled import CompiledRHS, compile_system
-from odesim.targets.observe import Observer
-from odesim.transforms.events import SLACK, Guard, add_guards, is_affine, jumping_names, levels, resets_key, watched_names
+from odesim.transforms.events import SLACK, Guard, add_guards, is_affine
 from odesim.transforms.modes import HeldSystem
 
 if TYPE_CHECKING:
-    from odesim.run.unreachable import Looked
     from odesim.targets.cuda_system import CudaRHS
     from odesim.targets.linearization import BoundLinear
     from odesim.targets.products import BoundProducts
+
+
+class Made(dict[Callable[[System], Any], Any]):
+    """{function of a System: what it returns}, made where it is first asked for; after that it takes no call."""
+
+    def __init__(self, system: System) -> None:
+        self.system = system
+
+    def __missing__(self, make: Callable[[System], Any]) -> Any:
+        self[make] = make(self.system)
+        return self[make]
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,13 +76,9 @@ class Parts:
         return default_sizes(self.system)
 
     @cached_property
-    def observer(self) -> Observer:
-        return Observer(self.system)
-
-    @cached_property
-    def dims(self) -> dict[str, tuple[str, ...]]:
-        """{state, observable or event: names of its axes after time}."""
-        return dimensions(self.system)
+    def made(self) -> "Made":
+        """What is made of the System for a run: its Observer, dimensions, what events read and set."""
+        return Made(self.system)
 
     @cached_property
     def held(self) -> HeldSystem:
@@ -86,37 +91,6 @@ class Parts:
     def running(self) -> "Parts":
         """The parts of the held form, which is what integrators run."""
         return self if self.held.system is self.system else parts_of(self.held.system, self.backend, self.dtype, self.strict)
-
-    @cached_property
-    def guards(self) -> frozenset[str]:
-        """The names of the guards, which are not events of the model."""
-        return frozenset(e.name for e in self.system.events if isinstance(e, Guard))
-
-    @cached_property
-    def resets_key(self) -> str:
-        return resets_key(self.system)
-
-    @cached_property
-    def levels(self) -> list[tuple[str, Expr]]:
-        """(state, number in parameters) at which events watch a state alone, or to which they set it."""
-        return levels(self.system)
-
-    @cached_property
-    def jumps(self) -> dict[str, dict[str, str]]:
-        """{event: {name: components}} of what each event sets."""
-        return jumping_names(self.system)
-
-    @cached_property
-    def looked_at(self) -> "Looked":
-        """Divisors that may be 0, and states that keep their sign."""
-        from odesim.run.unreachable import looked_at
-
-        return looked_at(self.system)
-
-    @cached_property
-    def watched(self) -> dict[str, dict[str, str]]:
-        """{event: {name: components}} of what the function of each event reads."""
-        return watched_names(self.system)
 
 
 _PARTS: Memo[Parts] = Memo()
@@ -311,6 +285,11 @@ def numpy_right_side(compiled: CompiledRHS, numbers: Numbers, stays: bool) -> An
 
     count = compiled.lengths(*sizes.items()).n_events
     return CallbackSystem(right, layout, compiled.dtype, events if count else None, count)
+
+
+def guard_names(system: System) -> frozenset[str]:
+    """The names of the guards, which are not events of the model."""
+    return frozenset(e.name for e in system.events if isinstance(e, Guard))
 
 
 def dimensions(system: System) -> dict[str, tuple[str, ...]]:

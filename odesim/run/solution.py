@@ -51,17 +51,6 @@ class Seen:
         return {name: value[None] for name, value in self.end.items()} if last else self.rows
 
 
-@dataclass(frozen=True)
-class Known:
-    """Worst violations that are known already."""
-
-    violations: Violations
-
-    def __call__(self) -> Violations:
-        """The known violations."""
-        return self.violations
-
-
 def no_more_times(how: str, times: Array) -> dict[str, Array]:
     """Raises SolveError: a Solution that was `copied` by pickle, or `stored`, has no compiled code to compute more times."""
     raise SolveError(f"a {how} run knows its saved times only; integrate again with the times you need")
@@ -121,7 +110,7 @@ class Solution:
         """The data that pickle keeps: every array, the observables computed; dense() needs compiled code and is left behind."""
         kept = {f.name: getattr(self, f.name) for f in fields(self)}
         seen = Seen(self.t_end, self.observables, self.final_observables)
-        return kept | {"_observe": seen, "_violations": Known(self.invariants), "_again": partial(no_more_times, "copied")}
+        return kept | {"_observe": seen, "_violations": partial(dict, self.invariants), "_again": partial(no_more_times, "copied")}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Solution:
         """A copy with arrays of its own, which can still compute more times."""

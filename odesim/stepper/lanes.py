@@ -69,9 +69,9 @@ def comb_in(e: ast.expr) -> Comb | None:
     return next((n for n in ast.walk(e) if isinstance(n, Comb)), None)
 
 
-def function(head: str, lines: Iterable[str]) -> str:
-    """The text of a compiled function."""
-    return "\n".join(["@kernel", f"def {head}:", *margin(lines)])
+def function(head: str, lines: Iterable[str], how: str = "kernel") -> str:
+    """The text of a compiled function. how: its decorator."""
+    return "\n".join([f"@{how}", f"def {head}:", *margin(lines)])
 
 
 @dataclass(frozen=True)

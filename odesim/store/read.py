@@ -13,7 +13,7 @@ from odesim.base.arrays import Array
 from odesim.base.datasets import register
 from odesim.base.parsing import readable
 from odesim.ensembles.design import part_kinds
-from odesim.run.solution import Known, Seen, Solution, no_more_times
+from odesim.run.solution import Seen, Solution, no_more_times
 from odesim.stepper.occurrences import BELOW, Events
 from odesim.store.chunks import open_group
 from odesim.store.paths import damage_errors
@@ -131,7 +131,7 @@ def _solution(path: str | Path, run: xr.Dataset) -> Solution:
         dims={str(name): tuple(map(str, v.dims[1:])) for name, v in run.data_vars.items()},
         attrs=attributes,
         _observe=observables_seen,
-        _violations=Known(worst),
+        _violations=partial(dict, worst),
         _again=partial(no_more_times, "stored"),
         **fields,
     )

@@ -33,9 +33,10 @@ from odesim.lab.training.loop import TrainingOptions, Trajectory
 from odesim.lab.training.loop import train as train_experiment
 from odesim.lab.training.record import LOSS
 from odesim.lab.training.task import Experiment, Pair, Task, TrainingFacts
-from odesim.run.problem import named_slopes, parts_of, right_side
+from odesim.run.problem import dimensions, named_slopes, parts_of, right_side
 from odesim.run.solution import Solution
 from odesim.symbolic.system import System, descent
+from odesim.targets.observe import Observer
 
 # The solution of a System at the iterations of a training: of its flow, or of gradient descent with its right-hand side.
 
@@ -75,12 +76,12 @@ def side_of_descent(
     parts = parts_of(system, RunOptions.backend, RunOptions.dtype, False)
     slopes = named_slopes(right_side(parts.compiled_for(numbers.sizes), numbers))
     with np.errstate(all="ignore"):
-        seen = parts.observer(step * reached, states, numbers.sizes, numbers.params, slopes)
+        seen = parts.made[Observer](step * reached, states, numbers.sizes, numbers.params, slopes)
     values = {name: np.asarray(value) for name, value in {**states, **seen}.items()}
     notes = () if len(reached) == len(iterations) else (f"the discrete map: {run.message}",)
 
     loaders = {name: partial(np.asarray, value[None], float) for name, value in values.items()}
-    return Side(system.name, reached, "iterations", loaders, parts.dims, notes=notes)
+    return Side(system.name, reached, "iterations", loaders, parts.made[dimensions], notes=notes)
 
 
 # Checks that a stored integration is the theory of a stored training: its settings and its parameters.
