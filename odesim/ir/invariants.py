@@ -4,6 +4,7 @@ They are searched for at random points modulo a prime (odesim.ir.exact): weights
 parameters in them, is kept where the System declares it.
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -53,6 +54,8 @@ class LinearInvariant:
 
     def with_numbers(self, params: Mapping[int, float]) -> "LinearInvariant":
         """The invariant with numbers as weights, for parameter entries {number: value}."""
+        if all(isinstance(w, float) for w in self.weights):
+            return self
         return replace(self, weights=tuple(float(np.squeeze(weight_at(w, params))) for w in self.weights))
 
 
@@ -89,23 +92,31 @@ def exact_sums(invariant: LinearInvariant, starts: Array, params: Mapping[int, A
 
     T. Ogita, S. M. Rump, S. Oishi, Accurate sum and dot product, SIAM J. Sci. Comput. 26 (2005): algorithm 5.3.
     """
-    total, rest = np.zeros(len(starts)), np.zeros(len(starts))
+    weights = [weight_at(weight, params or {}) for weight in invariant.weights]
     with np.errstate(all="ignore"):
-        for place, weight in zip(invariant.places, invariant.weights, strict=True):
-            product, error = _product_and_error(weight_at(weight, params or {}), starts[:, place])
-            new = total + product
-            part = new - total
-            rest = rest + (((total - (new - part)) + (product - part)) + error)
-            total = new
+        total, rest = _total_and_rest(weights, [starts[:, place] for place in invariant.places], np.zeros(len(starts)))
         return total + np.where(np.isfinite(rest), rest, 0.0)
 
 
-def _product_and_error(weight: Array | float, x: Array) -> tuple[Array, Array]:
-    """The rounded product weight*x (N,) and its rounding error."""
-    product = weight * x
-    high = SPLIT * x - (SPLIT * x - x)
-    w = SPLIT * weight - (SPLIT * weight - weight)
-    return product, ((w * high - product) + w * (x - high) + (weight - w) * high) + (weight - w) * (x - high)
+def exact_sum(invariant: LinearInvariant, start: Array) -> float:
+    """The same of an invariant with numbers as weights for one state (n,): a run of a small system would wait for arrays of one number."""
+    total, rest = _total_and_rest(invariant.weights, [float(start[place]) for place in invariant.places], 0.0)
+    return float(total + rest if math.isfinite(rest) else total)
+
+
+def _total_and_rest(weights: Iterable[Any], states: Iterable[Any], zero: Any) -> tuple[Any, Any]:
+    """The rounded sum of products, and what rounding took from it; numbers or arrays (N,)."""
+    total, rest = zero, zero
+    for weight, x in zip(weights, states, strict=True):
+        product = weight * x
+        high = SPLIT * x - (SPLIT * x - x)
+        w = SPLIT * weight - (SPLIT * weight - weight)
+        error = ((w * high - product) + w * (x - high) + (weight - w) * high) + (weight - w) * (x - high)
+        new = total + product
+        part = new - total
+        rest = rest + (((total - (new - part)) + (product - part)) + error)
+        total = new
+    return total, rest
 
 
 MOST_STATES = 64

@@ -13,7 +13,8 @@ Every decision rests on counts (odesim.ir.sizes), never on a clock. So the same 
 and the result has the bits of the method that it names.
 
 Where the Jacobian costs much to eliminate, as on a plane or in space, and its largest eigenvalue is real and negative, the rival is rkc
-instead: the steps that it is to take are guessed from the tolerance, its stages follow from the spectral radius.
+instead: the steps that it is to take are guessed from the tolerance, its stages follow from the spectral radius. Short steps
+that grow with the time, as where fine modes decay, are expected to grow on.
 
 A strict run of rodas5p is one in lanes, which would begin again: it gets so much work that it nearly always ends at once, MUCH times what
 was spent, and no more than half of what the explicit method is expected to need for the rest; what is further in time then goes on to the

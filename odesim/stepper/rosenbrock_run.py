@@ -11,7 +11,7 @@ from odesim.base.arrays import Array
 from odesim.base.device import few_blas_threads
 from odesim.base.errors import SolveError
 from odesim.base.options import RunOptions
-from odesim.ir.invariants import LinearInvariant, exact_sums
+from odesim.ir.invariants import LinearInvariant, exact_sum
 from odesim.stepper.problem import Derivatives, Problem, StiffRun
 from odesim.stepper.readers import CHECKED
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
@@ -110,7 +110,7 @@ def conserved(invariants: Sequence[LinearInvariant], start: Array) -> Array:
     groups = _apart(invariants)[-MOST_ROUNDS:]
     numbers = [float(sum(map(len, groups)))]
     for invariant in (i for group in groups for i in group):
-        numbers += [len(invariant.places), float(exact_sums(invariant, start[None])[0]), *invariant.places, *invariant.weights]  # type: ignore[list-item]
+        numbers += [len(invariant.places), exact_sum(invariant, start), *invariant.places, *invariant.weights]  # type: ignore[list-item]
     return np.array(numbers)
 
 

@@ -81,7 +81,7 @@ def test_what_a_run_imports_has_no_compiler(what):
 
 
 def test_a_band_is_ordered_without_scipy():
-    """A chain of states is eliminated as it stands: a first stiff run of it loads no scipy.sparse, a sixth of a second."""
+    """A chain of states is eliminated from its ends: a first stiff run of it loads no scipy.sparse, a sixth of a second."""
     code = "import sys, numpy as np; from odesim.ir.fronts import make_fronts; i = np.arange(59); make_fronts(60, i, i + 1); "
     code += "sys.exit('scipy.sparse' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from odesim.ir.invariants import LinearInvariant, exact_sums
+from odesim.ir.invariants import LinearInvariant, exact_sum, exact_sums
 from odesim.stepper.control import move_back
 from odesim.stepper.rosenbrock_run import conserved
 
@@ -20,7 +20,9 @@ def test_sums_are_exact(weights):
     rng = np.random.default_rng(0)
     starts = rng.standard_normal((200, 5)) * 10.0 ** rng.uniform(-25, 5, (200, 5))
     starts[:100, 4] = -(starts[:100, :4] @ np.array(weights[:4])) / weights[4]
-    sums = exact_sums(LinearInvariant((0, 1, 2, 3, 4), weights), starts)
+    invariant = LinearInvariant((0, 1, 2, 3, 4), weights)
+    sums = exact_sums(invariant, starts)
+    assert sums.tolist() == [exact_sum(invariant, row) for row in starts]
     for row, value in zip(starts, sums, strict=True):
         terms: list[Fraction] = [Fraction(w) * Fraction(y) for w, y in zip(weights, map(float, row), strict=True)]
         exact, size = sum(terms, Fraction(0)), sum(map(abs, terms), Fraction(0))
