@@ -19,7 +19,7 @@ from odesim.plot.labels import without_power
 from odesim.plot.layout import span_of
 from odesim.store.read import read_solution
 from tests.support.chromium import chromium, errors_of
-from tests.support.pictures import CASES, T, solution
+from tests.support.pictures import CASES, T, grow, solution
 
 pytest.importorskip("plotly", reason="pip install 'odesim[html]'")
 
@@ -193,7 +193,13 @@ def test_curves_are_picked_by_name_by_hand_and_by_finger(tmp_path):
     from selenium.webdriver.common.by import By
     from selenium.webdriver.support.ui import WebDriverWait
 
-    run = odesim.integrate("joma.nonlinear", sizes={"M": 3}, span=(0, 2), save=41)
+    run = solution(
+        {"v": grow(3)},
+        observables={"gap": 1 + np.exp(-T / 4)[:, None] * np.arange(1, 4)},  # of one end, hence with one name
+        dims={"v": ("m",), "gap": ("m",)},
+        events={"half way": [{"t": 3.0 + k, "index": (k,)} for k in range(3)]},
+        attrs={"watched": {"half way": {"v": "component"}}},
+    )
     picture = save(figure_of_solution(run), tmp_path / "picked.html")
     with chromium(tmp_path) as browser:
         browser.set_window_size(1280, 1400)
