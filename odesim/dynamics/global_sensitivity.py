@@ -239,31 +239,18 @@ class Study:
         if len(u) > MAX_MEMBERS:
             raise ParamError(f"{counted(len(u), 'run')} are more than {MAX_MEMBERS}")
         u = np.where(self.endless, np.clip(u, LEAST, 1 - LEAST), u)
-        ends = np.cumsum([0, *(prod(part.shape) for part in self.parts)])
-        tables = {
-            part.name: quantiles(part.function, part.a, part.b, u[:, a:b]).reshape(len(u), *part.shape)
-            for part, a, b in zip(self.parts, ends[:-1], ends[1:], strict=True)
-        }
         names = [of] if isinstance(of, str) else list(of)
         places = [COLUMN.fullmatch(name.strip()) for name in names]
         heads = [match[1].strip() if match else name for name, match in zip(names, places, strict=True)]
-        request = self.request
-        members = ensemble(
-            self.system,
-            params=request.params,
-            initial=request.initial,
-            sizes=request.sizes,
-            span=request.span,
-            vary=tables,
-            observe=[name for name in dict.fromkeys(heads) if name in self.system.observables],
-            events=events,
-            max_events=1,
-            seed=self.seed,
-            threads=threads,
-            **options,
-        )
+        observe = [name for name in dict.fromkeys(heads) if name in self.system.observables]
+
+        def parts_of(members: xarray.Dataset) -> list[tuple[list[str], Array]]:
+            return [quantity(self.system, members, head, match[2] if match else "") for head, match in zip(heads, places, strict=True)]
+
+        parts_of(self.members(u[:1], observe, events, threads, **options))  # a wrong name is said after one run, not after all
+        members = self.members(u, observe, events, threads, **options)
         check_ended(members)
-        parts = [quantity(self.system, members, head, match[2] if match else "") for head, match in zip(heads, places, strict=True)]
+        parts = parts_of(members)
         labels = [label for those, _ in parts for label in those]
         values = np.concatenate([rows for _, rows in parts], axis=1)
         missing = ~np.isfinite(values)
@@ -275,6 +262,29 @@ class Study:
                 "give narrower ones, or another span"
             )
         return Results(labels, values)
+
+    def members(self, u: Array, observe: Sequence[str], events: str | Iterable[str], threads: int, **options: Any) -> xarray.Dataset:
+        """The runs at these places u (N, d) of the ranges."""
+        ends = np.cumsum([0, *(prod(part.shape) for part in self.parts)])
+        tables = {
+            part.name: quantiles(part.function, part.a, part.b, u[:, a:b]).reshape(len(u), *part.shape)
+            for part, a, b in zip(self.parts, ends[:-1], ends[1:], strict=True)
+        }
+        request = self.request
+        return ensemble(
+            self.system,
+            params=request.params,
+            initial=request.initial,
+            sizes=request.sizes,
+            span=request.span,
+            vary=tables,
+            observe=observe,
+            events=events,
+            max_events=1,
+            seed=self.seed,
+            threads=threads,
+            **options,
+        )
 
 
 def make_study(model: str | PathLike[str] | System, request: Values, of: str | Iterable[str], seed: int) -> Study:

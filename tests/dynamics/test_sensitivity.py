@@ -182,6 +182,23 @@ def test_a_wrong_request_is_a_sentence(case):
         getattr(odesim, name)(**request)
 
 
+@pytest.mark.parametrize("of", ["z", "y[0]", "far_t"])
+def test_a_wrong_name_is_said_after_one_run(of, monkeypatch):
+    """Not after all of them, which may take hours."""
+    from odesim.dynamics import global_sensitivity
+
+    runs: list[int] = []
+
+    def counted(*args, vary, **options):
+        runs.append(len(next(iter(vary.values()))))
+        return odesim.ensemble(*args, vary=vary, **options)
+
+    monkeypatch.setattr(global_sensitivity, "ensemble", counted)
+    with pytest.raises(OdesimError):
+        odesim.sensitivity(ISHIGAMI, vary={"a": "uniform(0,1)"}, of=["y", of], samples=64)
+    assert runs == [1]
+
+
 COMMANDS = {"sensitivity": ("--samples", "32", "total"), "screening": ("--paths", "5", "size")}
 
 
