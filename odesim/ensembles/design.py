@@ -19,7 +19,7 @@ from odesim.ensembles.members import Members, make_members
 from odesim.ensembles.sequences import SEQUENCES, check_sequence, sequence
 from odesim.inputs.arguments import check_count
 from odesim.inputs.bind import as_array, bind, check_seed
-from odesim.inputs.grammar import Value, parse_number, parse_value, read_table, show_text
+from odesim.inputs.grammar import RANGE, Value, parse_number, parse_value, read_table, show_text
 from odesim.inputs.schema import Place, Schema, make_schema
 from odesim.symbolic.system import System
 
@@ -346,6 +346,10 @@ def vary_part(place: Place, value: Any, seed: int) -> Part:
         if (call := _CALL.fullmatch(value)) and call[1] in GRIDS:
             points = value if call[2].count(",") == 2 else f"{call[1]}(a,b,n)"
             raise ParamError(f"{where}: {value} is not drawn at random: write --grid {place.name}={points}, or --set")
+        if ends := RANGE.fullmatch(value):
+            even = f"--grid {place.name}=linspace({ends[1]},{ends[2]},{_points_meant(value, where) if ends[3] else 'n'})"
+            meant = f"uniform({ends[1]},{ends[2]}) for numbers drawn at random, {even} for even ones"
+            raise ParamError(f"{where}: {show_text(value)} is not a number; write {meant}")
         value = parse_value(value, where)
     if isinstance(value, tuple) and value and isinstance(value[0], str):
         raise ParamError(f"{where}: a distribution is text, as in 'uniform(0, 1)', not {value_text(value)}")

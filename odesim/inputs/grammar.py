@@ -233,7 +233,7 @@ DEPTH = 32  # numpy has room for 64 axes
 _OPENED = re.compile(r"([^\W\d]\w*)\s*\([^)]*$")
 _CALL = re.compile(r"([^\W\d]\w*)\s*\((.*)\)", re.DOTALL)
 _FILL = re.compile(rf"(?:{'|'.join(FILLS)})\b")
-_RANGE = re.compile(rf"({_NUMBER.pattern}):({_NUMBER.pattern})(?::{_NUMBER.pattern})?")  # of numpy and Julia; no value here
+RANGE = re.compile(rf"({_NUMBER.pattern}):({_NUMBER.pattern})(?::({_NUMBER.pattern}))?")  # of numpy and Julia; no value here
 _PIECE = re.compile(r"[\[\],]|[^\[\],]+")
 
 
@@ -315,7 +315,7 @@ def parse_value(text: str, where: str) -> Value:
         raise ParamError(f"{where}: {show_text(s)} is not a value; {word[0]} takes two numbers, as in {word[0]}(0,1)")
     if "," in s:
         return make("list", _parse_list(f"[{s}]", where))
-    if ends := _RANGE.fullmatch(s):
+    if ends := RANGE.fullmatch(s):
         meant = f"uniform({ends[1]},{ends[2]}) for numbers drawn at random, linspace({ends[1]},{ends[2]}) for even ones"
         raise ParamError(f"{where}: {show_text(s)} is not a number; write {meant}")
     if s.lower().endswith(SUFFIXES):

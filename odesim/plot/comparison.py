@@ -121,14 +121,15 @@ def figure_of_comparison(comparison: Comparison, ax: Axes | None = None) -> Figu
             labels.append(draw_pair(axes, pair, time_axis))
             if ax is None:
                 beside = panels[2 * row + 1]
-                draw_residuals(beside, pair, time_axis, difference_of(comparison))
+                draw_residuals(beside, pair, time_axis)
                 write_numbers(beside, numbers_of(rows[name], comparison.t[-1], share_within(axes, pair)))
         handles = legend_of(comparison)
         if ax is not None:
             ax.legend(handles=[handle for handle in handles if handle.get_label() != CHANCE_LABEL])
         space_ticks(panels, time_axis)
-        said, about = notes_of(comparison, left_out), f"theory: {comparison.said['map']}" * bool(comparison.said["map"])
-        return finish(panels, labels, (title_of(comparison), said, handles), ax=ax, time_axis=time_axis, about=literal(about))
+        of_theory = [f"theory: {comparison.said['map']}"] * bool(comparison.said["map"])
+        said, about = notes_of(comparison, left_out), literal("; ".join([*of_theory, difference_of(comparison)]))
+        return finish(panels, labels, (title_of(comparison), said, handles), ax=ax, time_axis=time_axis, about=about)
 
 
 @dataclass(frozen=True)
@@ -259,9 +260,9 @@ def legend_of(comparison: Comparison) -> list[Artist]:
 
 
 def difference_of(comparison: Comparison) -> str:
-    """What the panels of differences show."""
+    """What Δ is, which the panels of differences show."""
     first, second = (side.removeprefix("the ") for side in comparison.sides)
-    return "Δ (std. errors)" if len(comparison.seeds) >= ENOUGH else f"{second} − {first}"
+    return f"Δ = {second} − {first}"
 
 
 def short_label(phrase: str) -> str:
@@ -289,8 +290,8 @@ def residuals(training: Any, theory: Any) -> Any:
     return np.ma.masked_where(np.ma.filled(error, 0.0) <= STILL * size, difference.mean(axis=0)) / error
 
 
-def draw_residuals(axes: Axes, pair: Pair, time_axis: TimeAxis, label: str) -> None:
-    """Draws the residuals of a Pair, a line for each component, with that label; where there is none the panel says why.
+def draw_residuals(axes: Axes, pair: Pair, time_axis: TimeAxis) -> None:
+    """Draws the residuals of a Pair, a line for each component; where there is none the panel says why.
 
     Of fewer than ENOUGH seeds with the range of their differences.
     """
@@ -300,7 +301,7 @@ def draw_residuals(axes: Axes, pair: Pair, time_axis: TimeAxis, label: str) -> N
         axes.plot(time_axis.x, values[:, i], color=color, lw=0.8)
         if 1 < len(each) < ENOUGH:
             axes.fill_between(time_axis.x, each[:, :, i].min(axis=0), each[:, :, i].max(axis=0), color=color, alpha=RANGE, lw=0)
-    axes.set_ylabel(label)
+    axes.set_ylabel("Δ" + " (std. errors)" * (len(each) >= ENOUGH))  # the words below the title say what it is: no panel is as high
     if len(each) < ENOUGH:
         few_ticks(axes, y=3)
         return

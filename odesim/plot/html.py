@@ -34,7 +34,7 @@ from odesim.plot.formulas import words_of
 from odesim.plot.header import balanced
 from odesim.plot.labels import without_power
 from odesim.plot.places import ENTRY_TYPE, LETTERS, NARROWEST, PIXELS, STRETCH, arrangement, blocks_of
-from odesim.plot.style import ON_CURVE, project_style, root_figure
+from odesim.plot.style import ON_CURVE, power_of, project_style, root_figure
 
 SCRIPT = """
 const page = document.getElementById('{plot_id}'), ways = page.layout.meta;
@@ -464,7 +464,7 @@ def title_of_colors(mesh: Any) -> str:
     """What the colours of a map are, in html, by its colour bar; empty without one."""
     bar = mesh.colorbar
     label = UNIT.sub("", bar.ax.get_xlabel() or bar.ax.get_ylabel()) if bar else ""
-    return words_of(label.removesuffix(bar.formatter.get_offset()).strip() if label else "")
+    return words_of(label.removesuffix(power_of(bar.formatter)).strip() if label else "")
 
 
 def rgba(color: Any, alpha: float | None = None) -> str:

@@ -16,7 +16,7 @@ from matplotlib.ticker import FixedLocator, MaxNLocator, ScalarFormatter
 from matplotlib.transforms import ScaledTranslation
 
 from odesim.base.arrays import Array
-from odesim.plot.style import SMALL, RoundLocator, break_lines, can_draw, compute_layout, literal, root_figure
+from odesim.plot.style import SMALL, RoundLocator, break_lines, can_draw, compute_layout, literal, power_of, root_figure
 
 LEADER_START, LEADER_END, NAME_START = 0.5, 2.0, 2.3  # mm right of the axes: start and end of a leader, start of the name
 LEADER: Any = {"color": "#b4b4b4", "lw": 0.4, "clip_on": False}  # thin and grey, unlike a curve
@@ -308,16 +308,17 @@ def name_power(axis: Any) -> str:
     else:
         largest = np.abs(places[(places >= low) & (places <= high)]).max()
         formatter.set_powerlimits((floor(log10(largest)),) * 2)
-    axis.set_label_text(f"{axis.get_label_text()} {power}")
+    power = power_of(formatter)
+    axis.set_label_text(f"{axis.get_label_text()}{power}")
     axis.offsetText.set_visible(False)
-    return str(power)
+    return power
 
 
 def without_power(axis: Any) -> str:
     """The label of an axis without the power of ten that name_power() wrote."""
     formatter, text = axis.get_major_formatter(), str(axis.get_label_text())
     named = isinstance(formatter, ScalarFormatter) and not axis.offsetText.get_visible()
-    return text.removesuffix(formatter.get_offset()).rstrip() if named else text
+    return text.removesuffix(power_of(formatter)).rstrip() if named else text
 
 
 def least_length(axes: Axes) -> float:

@@ -15,7 +15,7 @@ from matplotlib.ticker import MaxNLocator, ScalarFormatter
 from odesim.base.arrays import Array
 from odesim.base.errors import ParamError, counted
 from odesim.plot.header import letter_count
-from odesim.plot.style import DIVERGING, SEQUENTIAL, few_log_ticks, literal, power_text, root_figure
+from odesim.plot.style import DIVERGING, SEQUENTIAL, few_log_ticks, literal, power_of, power_text, root_figure
 
 GREY, BELOW = "#ececec", 0.01  # the colour; where the axis ends, of the tolerance
 NOTE = "grey: below the tolerances, digits may be errors"
@@ -174,8 +174,9 @@ def shade_below(axes: Axes, floor: float, *, whole: bool) -> list[str]:
     if axes.get_yscale() != "log" or low >= floor:
         return []
     cut = cut_below(axes, floor, whole=whole)
-    axes.axhspan(axes.get_ylim()[0], min(floor, high), color=GREY, lw=0, zorder=0)
-    axes.set_ylim(axes.get_ylim()[0], high)
+    low = axes.get_ylim()[0]  # before the shade, below which an axis would make room
+    axes.axhspan(low, min(floor, high), color=GREY, lw=0, zorder=0)
+    axes.set_ylim(low, high)
     few_log_ticks(axes)
     return [NOTE, *cut]
 
@@ -301,7 +302,7 @@ def add_bar(axes: Axes, mesh: Any, label: str, scale: ColorScale, ticks: Any = N
     if isinstance(bar.formatter, ScalarFormatter):
         bar.formatter.set_useOffset(False)
         bar.formatter.set_locs(bar.get_ticks())
-        label += f" {bar.formatter.get_offset()}".rstrip()  # matplotlib would write the power of ten over the label
+        label += power_of(bar.formatter)  # matplotlib would write the power of ten over the label
         bar.ax.xaxis.get_offset_text().set_visible(False)
     label += " (root scale)" * isinstance(scale.norm, PowerNorm)  # that of logarithms is seen by its numbers
     bar.set_label(label, labelpad=2.5)

@@ -16,7 +16,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.font_manager import findfont, get_font
 from matplotlib.rcsetup import cycler
-from matplotlib.ticker import Formatter, Locator, MaxNLocator, NullFormatter
+from matplotlib.ticker import Formatter, Locator, MaxNLocator, NullFormatter, ScalarFormatter
 
 from odesim.base.errors import escaped
 from odesim.base.memo import ForkLock
@@ -286,6 +286,18 @@ def power_text(x: float) -> str:
     power = floor(log10(x) + 1e-9)
     factor = float(f"{x / 10.0**power:.6g}")
     return rf"$\mathdefault{{10^{{{power}}}}}$" if factor == 1 else rf"$\mathdefault{{{factor:g}\times10^{{{power}}}}}$"
+
+
+def power_of(formatter: Formatter) -> str:
+    """How the label of an axis ends if its ticks count a power of ten, ` / 10^{-3}`; else "".
+
+    Ticks are the quantity over that power, as those of times are: beside a label, "x 10^-3" may mean either way. A number to add is as
+    matplotlib writes it.
+    """
+    power = formatter.get_offset()
+    if not (isinstance(formatter, ScalarFormatter) and formatter.offset):
+        power = power.replace(r"\times", r"/\,")
+    return f" {power}".rstrip()
 
 
 def is_plain(low: float, high: float) -> bool:

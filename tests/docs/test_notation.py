@@ -35,6 +35,7 @@ def shown(text: str) -> str:
         ("a_k' = -w_l, P_m'^2, pi[s'], exp(-V)", "⟦a'_{k}⟧ = −⟦w_{l}⟧, ⟦P'_{m}^{2}⟧, ⟦\\pi_{s'}⟧, exp(−V)"),
         ("p = .5 - 1e-8, -.25, 3e5, [-1, .1^2], v0.5", "p = 0.5 − 10⁻⁸, −0.25, 3·10⁵, [−1, ⟦0.1^{2}⟧], v0.5"),
         ("gap_(n-1), Cov_p(z, x), ln gam, stable_rank_V", r"⟦\mathrm{gap}_{n-1}⟧, ⟦\mathrm{Cov}_{p}⟧(z, x), ln ⟦\gamma⟧, stable_rank_V"),
+        ("p+- = (1 +- sqrt(5)) / 2, .166 +- .255i", "p± = (1 ± √(5)) / 2, 0.166 ± 0.255i"),
         ("particles.gamma, no_stop, what, model's, E[x], U[0, 1]", "particles.gamma, no_stop, what, model's, E[x], U[0, 1]"),
     ],
 )

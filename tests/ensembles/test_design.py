@@ -240,6 +240,8 @@ WRONG: dict[str, Any] = {
     "same for all": ({"vary": {"mu": "3"}, "members": 3}, "the same for every member"),
     "not random": ({"vary": {"mu": "linspace(0,1)"}, "members": 3}, "not drawn at random: write --grid mu=linspace"),
     "points that are not random": ({"vary": {"mu": "linspace(0,1,5)"}}, r"not drawn at random: write --grid mu=linspace\(0,1,5\)"),
+    "a slice to draw from": ({"vary": {"mu": "0:1"}}, r"write uniform\(0,1\) for .*, --grid mu=linspace\(0,1,n\) for even ones"),
+    "a slice of points to draw from": ({"vary": {"mu": "0:1:20"}}, r"--grid mu=linspace\(0,1,20\) for even ones"),
     "points as a slice": ({"grid": {"mu": "0:1:10"}}, r"write linspace\(0,1,10\) for points"),
     "points without their number": (
         {"grid": {"mu": "0:1"}},
