@@ -1,6 +1,6 @@
 """Pictures of what odesim.dynamics computes: rest states, branches, Lyapunov exponents, eigenvalues, fits, sensitivities."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -165,7 +165,7 @@ def figure_of_branches(data: "xarray.Dataset") -> Figure:
 
 
 def figure_of_exponents(data: "xarray.Dataset") -> Figure:
-    """A Figure of a Dataset of odesim.lyapunov: the mean of each exponent up to each time, with its error at the end."""
+    """A Figure of a Dataset of odesim.lyapunov: the mean of each exponent up to each time, by its rank, with its error at the end."""
     with project_style():
         (axes,) = add_panels(Block([HEIGHT], ONE, (1,)), width=WIDTH)
         axes.axhline(0.0, color=FAINT, lw=0.5)
@@ -180,12 +180,19 @@ def figure_of_exponents(data: "xarray.Dataset") -> Figure:
         low, high = float(np.min(ends)), float(np.max(ends))
         axes.set_ylim(low - 0.15 * (high - low + 1e-12), max(high, 0.0) + 0.15 * (high - low + 1e-12))
         axes.set_ylabel("mean exponent")
-        return headed(axes, data, f"dimension {float(data['dimension']):.4g}", time_axis=time_axis)
+        ends = ranked(axes, range(len(values)), values.tolist(), float(times[-1]))
+        return headed(axes, data, f"Kaplan-Yorke dimension {float(data['dimension']):.4g}", labels=[ends], time_axis=time_axis)
+
+
+def ranked(axes: Axes, ranks: Iterable[int], ends: Sequence[float], last: float) -> EndLabels:
+    """The labels of curves in order of size that end at `last`: the largest, of rank 0, is 1."""
+    return end_labels(axes, [str(rank + 1) for rank in ranks], ends, last)
 
 
 def figure_of_spectrum(data: "xarray.Dataset") -> Figure:
     """A Figure of a Dataset of odesim.spectrum: real parts of eigenvalues, and the largest and least of a Hessian, over time."""
     kinds, discrete = [name for name in ("eigenvalue_real", "sharpness") if name in data], bool(data.attrs["discrete"])
+    labels = list[EndLabels]()
     time_axis = time_axis_of(data, data["time"].values, discrete)
     with project_style():
         panels = add_panels(Block([HEIGHT], cells_in_rows(len(kinds), len(kinds)), (1,) * len(kinds)), width=WIDTH)
@@ -203,10 +210,11 @@ def figure_of_spectrum(data: "xarray.Dataset") -> Figure:
                 chosen = np.unique(np.linspace(0, values.shape[1] - 1, min(MODES, values.shape[1])).astype(int))
                 for k, color in zip(chosen, ordered_colors(len(chosen)), strict=True):
                     axes.plot(time_axis.x, values[:, k], color=color)
+                labels.append(ranked(axes, chosen, values[-1, chosen].tolist(), float(time_axis.x[-1])))
                 axes.set_ylabel("size of a multiplier" if discrete else "eigenvalue, real part")
             few_ticks(axes)
         notes = [f"sharpness (blue) and least eigenvalue (orange) of {data.attrs['loss']}"] * ("sharpness" in data)
-        return headed(panels, data, "eigenvalues", [literal(note) for note in notes], time_axis=time_axis)
+        return headed(panels, data, "eigenvalues", [literal(note) for note in notes], labels=labels, time_axis=time_axis)
 
 
 def figure_of_fit(data: "xarray.Dataset") -> Figure:

@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from odesim.plot.dynamics import figure_of_branches, figure_of_fit, figure_of_rest, figure_of_sensitivity
+from odesim.plot.dynamics import (
+    figure_of_branches,
+    figure_of_exponents,
+    figure_of_fit,
+    figure_of_rest,
+    figure_of_sensitivity,
+    figure_of_spectrum,
+)
 from tests.support.texts import clashes, drawn_texts, notes
 
 
@@ -109,3 +116,26 @@ def test_what_does_not_vary_has_no_panel():
     widths = [[bar.get_width() for bar in each] for each in bars]
     assert widths == [[0.8, 0.2] * 2, [0.5, 0.5] * 2, [0.9, 0.1] * 2]
     assert any("without variance: loss, $w$" in text.get_text() for text in figure.texts)
+
+
+@pytest.mark.parametrize("kind", ["exponents", "spectrum"])
+def test_curves_in_order_of_size_have_their_rank(kind):
+    """The largest is 1: of three exponents, and of 60 eigenvalues, of which 40 are drawn, the first and the last with them."""
+    t, n = np.linspace(0, 2, 21), 3 if kind == "exponents" else 60
+    last = -np.arange(1.0, n + 1)
+    curves = last * (1 + np.exp(-t[:, None]) - np.exp(-2))
+    if kind == "exponents":
+        parts: dict[str, Any] = {
+            "running": (("time", "k"), curves),
+            "value": ("k", last),
+            "error": ("k", 0 * last + 0.01),
+            "dimension": 0.0,
+        }
+        figure = figure_of_exponents(xr.Dataset(parts, {"time": t}, {"model": "my.model", "lyapunov": 1}))
+    else:
+        parts = {"eigenvalue_real": (("time", "mode"), curves), "eigenvalue_imag": (("time", "mode"), 0 * curves)}
+        figure = figure_of_spectrum(xr.Dataset(parts, {"time": t}, {"model": "my.model", "discrete": 0, "loss": ""}))
+    assert clashes(figure, drawn_texts(figure)) == []
+    named = sorted((text for text in figure.axes[0].texts if text.get_visible()), key=lambda text: -text.get_position()[1])
+    words = " ".join(text.get_text() for text in named).split()
+    assert words[0].rstrip(",") == "1" and words[-1].rstrip(",") == str(n)
