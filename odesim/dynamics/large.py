@@ -360,20 +360,18 @@ def _iterated(at: At, start: Array, unit: float, choose: Callable[[At, Point, Ar
     for _ in range(MOST_ITERATIONS):
         if not (np.isfinite(here.f).all() and np.isfinite(here.h).all() and np.isfinite(here.J.size)):
             return None
-        size = np.maximum(np.abs(here.y), 1.0)
-        noise = ROUNDING * here.J.terms(size)
-        floor = ROUNDING * float(np.linalg.norm(here.J.terms(np.maximum(np.abs(here.y), unit))))
-        correct = correction_of(here.J, tolerance, least * floor)
+        noise, beside_1 = (ROUNDING * here.J.terms(np.maximum(np.abs(here.y), size)) for size in (unit, 1.0))
+        correct = correction_of(here.J, tolerance, least * float(np.linalg.norm(noise)))
         if correct is None:
             return None
         d = correct(here.right)
         longest, most = float(np.max(np.abs(d))), size_of(here.y, unit)
-        small = longest <= CLOSE * most or (longest <= UNKNOWN * most and bool(np.all(np.abs(here.f) <= noise)))
+        small = longest <= CLOSE * most or (longest <= UNKNOWN * most and bool(np.all(np.abs(here.f) <= beside_1)))
         if small and here.J.by_products and tolerance > TIGHT:  # short because what is slow is left out?
             tolerance = TIGHT
             continue
         if small and here.is_met(d, correct.left):
-            return None if before is not None and _fades(before, here) else _accepted(at, here, unit, d, correct, noise)
+            return None if before is not None and _fades(before, here, unit) else _accepted(at, here, unit, d, correct, noise)
         if small and not (here.J.by_products and least):
             return None
         if small:  # beside what is rounding of others, an equation may be far from met by its own terms
@@ -388,10 +386,10 @@ def _iterated(at: At, start: Array, unit: float, choose: Callable[[At, Point, Ar
     return None
 
 
-def _fades(before: Point, here: Point) -> bool:
+def _fades(before: Point, here: Point, unit: float) -> bool:
     """Whether a right-hand side came to 0 by rounding alone, as odesim.dynamics.newton.fades says: its slope fades with it."""
     d = here.y - before.y
-    if np.max(np.abs(d)) <= FAR * size_of(here.y):
+    if np.max(np.abs(d)) <= FAR * size_of(here.y, unit):
         return False
     return bool(np.any(np.abs(here.J.change(d)) < 0.5 * np.abs(before.J.change(d)) - ROUNDING * before.J.terms(d)))
 
@@ -423,7 +421,7 @@ def _accepted(at: At, here: Point, unit: float, d: Array, correct: Correction, n
         d, correct = again(here.right), again
     rng, n = np.random.default_rng(2), len(noise)
     correct = correction_of(here.J, LOOSE, 0.0) or correct if here.J.by_products else correct
-    longest = UNKNOWN * size_of(here.y)
+    longest = UNKNOWN * size_of(here.y, unit)
     doubt = correct(noise * rng.choice([-1.0, 1.0], n)) + longest * (correct.null @ np.ones(correct.null.shape[1]))
     doubt = no_longer(np.abs(doubt) + np.abs(d), longest)
     beside = at(here.y + doubt).J

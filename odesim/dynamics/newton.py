@@ -15,7 +15,7 @@ CLOSE = 1e-10
 DAMPING = (0.0, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0)
 """Damping that is tried, as parts of the largest singular value."""
 FAR = 1e-3
-"""The length of a correction, relative to the largest number and 1, from which on it is no last one of a curved function."""
+"""The length of a correction, relative to the largest number and the unit, from which on it is no last one of a curved function."""
 UNKNOWN = 1e-5
 """The most that a number of an accepted state is off, as in CLOSE, at roots of higher order."""
 BESIDE, ALIKE = 1e-6, 1e-6
@@ -89,12 +89,14 @@ def _iterated(field: Field, y: Array, unit: float, laws: tuple[Invariant, ...], 
         if equation is None:
             return None
         J, A, G, weight, step = equation
-        U, s, size = step.U, step.s, np.maximum(np.abs(y), 1.0)
-        noise = ROUNDING * (np.abs(U).T @ (np.abs(A) @ size))
-        if step.is_small(CLOSE * size_of(y, unit), noise):
+        U, s, size = step.U, step.s, size_of(y, unit)
+        noise, beside_1 = (ROUNDING * (np.abs(U).T @ (np.abs(A) @ np.maximum(np.abs(y), least))) for least in (unit, 1.0))
+        # terms of f may be as large as 1 beside states of any unit. But where this excused any correction, each state of 1e-20 was at rest
+        noise = np.maximum(noise, np.minimum(beside_1, UNKNOWN * size * s))
+        if step.is_small(CLOSE * size, noise):
             # where more is asked than there are numbers, the least squares of what cannot be met are no root: z' = -z that keeps z^2 = 1
             beyond = float(np.linalg.norm(G - U @ (U.T @ G)))
-            met = beyond <= CLOSE * s[0] * float(np.max(size)) and not fades(J, *last, float(np.max(size)))
+            met = beyond <= CLOSE * s[0] * size and not fades(J, *last, size)
             return _accepted(field, y, unit, step, noise, laws, residual) if met else None
         d = choose(step, y, G, lambda y, weight=weight: residual(y) * weight)  # type: ignore[misc]
         if d is None:
@@ -208,7 +210,7 @@ def _accepted(field: Field, y: Array, unit: float, step: Step, noise: Array, law
         last = equation[-1]
     # at a root of higher order the state is known to a few digits only, and so are its eigenvalues: how far they move tells which are 0
     doubt = replace(step, right=np.maximum(np.abs(step.right), noise)).damped(0.0)
-    doubt = no_longer(doubt, UNKNOWN * size_of(y))
+    doubt = no_longer(doubt, UNKNOWN * size_of(y, unit))
     slack = 4 * float(np.linalg.norm(field.jacobian(y + doubt) - J, 2))
     # what no state about the start changes may be changed here, where a condition is another
     weights, normals = field.weights, field.normals(laws, y)

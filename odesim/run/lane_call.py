@@ -57,7 +57,7 @@ class Inputs:
             seed, halvings = request.options.seed, request.options.halvings
             self.columns["NOISE"] = np.array([seed & 0xFFFFFFFF, seed >> 32, halvings, *params[MEMBER]], np.float64)
         for name, column in param_columns(plan).items():
-            values = np.ascontiguousarray(params.get(name, numbers.params.get(name)), np.float64)
+            values = np.ascontiguousarray(params[name] if name in params else numbers.params[name], np.float64)
             self.columns |= {column: values, column + 1: values.size // max(count, 1) if name in params else 0}
 
 

@@ -58,9 +58,12 @@ def test_roots_of_a_polynomial(name):
     assert int(found["times"].sum()) + found.attrs["failed"] == 60
 
 
-@pytest.mark.parametrize("unit", [1.0, 1e-6, 1e-9, 1e-12])
+@pytest.mark.parametrize("unit", [1.0, 1e-6, 1e-9, 1e-12, 1e-19, 1e-34])
 def test_a_unit_changes_no_digits(unit):
-    """x' = (x - 1)(x - 3)(5 - x) in units of 1e-9, as of nanomoles in mol, has the same states, each once, with the same eigenvalues."""
+    """x' = (x - 1)(x - 3)(5 - x) in units of 1e-9, as of nanomoles in mol, has the same states, each once, with the same eigenvalues.
+
+    Charges in C are 1e-19: all terms of f are less than the rounding of 1.
+    """
     s = symbols("s", positive=True)
     scaled = system({x: (x - s) * (x - 3 * s) * (5 * s - x) / s**2}, params=(Param(s, unit, Interval.open(0, oo), "unit"),))
     found = odesim.rest(scaled, vary={"x": unit * np.linspace(0.2, 6, 30)})
