@@ -15,7 +15,7 @@ from scipy.optimize import brentq
 from sympy import Interval, KroneckerDelta, Rational, Sum, oo, symbols
 
 from odesim.models.in_context._regression import PARAMS, D, Gamma, H, a, b, c, gammas, h, loss_of
-from odesim.symbolic import ClosedForm, Event, IndexedBase, Invariant, Param, Source, System, gradient_flow, over
+from odesim.symbolic import ClosedForm, Event, IndexedBase, Invariant, Lines, Matrix, Param, Source, System, gradient_flow, over
 
 v, k, q = IndexedBase("v", shape=(H,)), IndexedBase("k", shape=(H, D)), IndexedBase("q", shape=(H, D))
 a0 = symbols("a0", nonnegative=True)
@@ -63,6 +63,7 @@ SYSTEM = System(
     span=(0.0, 1500.0),
     time="steps times learning rate",
     observables={"loss": loss, "share": W(a, a) * Gamma(a), "W": W(a, b)},
+    views=(Lines("loss"), Lines("share"), Matrix("W")),
     invariants=(
         Invariant("balance of output and key", v[h] ** 2 - over(Sum, k[h, a] ** 2, (a, D)), "constant"),
         Invariant("balance of key and query", over(Sum, k[h, a] ** 2 - q[h, a] ** 2, (a, D)), "constant"),

@@ -48,7 +48,7 @@ SYSTEM = System(
     time="steps times learning rate",
     observables={"balance": s[j] - p[j] ** 2 / alpha},
     display={"lack": lack},
-    views=(Log("s"),),
+    views=(Log("s"), Log("p")),  # whose halves are events
     events=(
         Event("half way", p[j] - 1 / (2 + 2 * sigma2), doc="a balanced mode grows fastest, by the part of itself: p = 1/(2 (1 + sigma2))"),
     ),

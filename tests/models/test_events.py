@@ -11,6 +11,8 @@ from scipy.optimize import minimize_scalar
 
 import odesim
 from odesim.inputs.registry import load_model
+from odesim.plot.choice import Choice
+from odesim.plot.solution import choose_quantities
 from tests.support.matrix import slow_but
 from tests.support.truth.scan_snap import decoded
 
@@ -218,3 +220,13 @@ def test_an_event_is_where_its_function_passes_zero(name: str) -> None:
             assert passed[k, int(component)], (event, record)
             value = np.ravel(function(run.at(record["t"]), q, record["t"]))[int(component)]
             assert abs(value) < 1e-4 * max(1.0, abs(rows[k + 1, int(component)] - rows[k, int(component)])), (event, record, value)
+
+
+@pytest.mark.parametrize("name", slow_but(EVENTS, set(EVENTS) - DEAR))
+def test_what_an_event_reads_by_component_is_drawn(name: str) -> None:
+    """By default: marks stand on its curves. Without such a panel they are lines across others, which do not say whose they are."""
+    run = odesim.integrate(name, save=3)
+    drawn = {quantity.name for quantity in choose_quantities(run, Choice())[0]}
+    for event, places in run.attrs.get("watched", {}).items():
+        single = {of for of, place in places.items() if place == "component"}
+        assert not single or single & drawn, f"{event} reads {', '.join(sorted(single))}; drawn: {', '.join(sorted(drawn))}"
