@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from itertools import combinations
 from math import isqrt, lcm
 from operator import add, mul, neg, sub, truediv
@@ -39,7 +40,7 @@ class LinearInvariant:
         invariant = cls(tuple(place for place, _ in weights), tuple(weight for _, weight in weights))
         return invariant if invariant.reads else invariant.with_numbers({})
 
-    @property
+    @cached_property
     def reads(self) -> list[int]:
         """The numbers of the parameter entries in its weights."""
         return sorted(

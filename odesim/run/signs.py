@@ -95,11 +95,10 @@ def returned(keepers: Collection[str], y: Array, layout: Layout, atol: Any) -> d
 
     What is below atol may be wrong in every digit, and a state whose rate is 0 with it grows in proportion to what it was there.
     """
-    out, tolerances = {}, layout.split(np.broadcast_to(atol, layout.size))
-    for name in keepers:
-        size, least_right = np.abs(layout.split(y)[name]).reshape(*y.shape[:-1], -1), tolerances[name].ravel()
-        least = np.minimum.accumulate(size, axis=-2)
-        lost = (least > 0) & (least < least_right) & (size > AGAIN * least_right)
-        if lost.any():
-            out[name] = float(least[lost].min())
-    return out
+    size, least_right = np.abs(y), np.asarray(atol, np.float64)
+    least = np.minimum.accumulate(size, axis=-2)
+    lost = (least > 0) & (least < least_right) & (size > AGAIN * least_right)
+    if not lost.any():  # most often
+        return {}
+    of, where = layout.split(least), layout.split(lost)
+    return {name: float(of[name][where[name]].min()) for name in keepers if where[name].any()}

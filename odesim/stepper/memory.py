@@ -77,7 +77,7 @@ class RunState:
 
     def __getitem__(self, name: str) -> float:
         """A number of the run, by its name in the text."""
-        return float(self.numbers[self._places[name]])
+        return self.numbers.item(self._places[name])
 
     def __setitem__(self, name: str, value: float) -> None:
         self.numbers[self._places[name]] = value

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -80,7 +80,7 @@ class RosenbrockRun(WideRun):
             derivatives.prepare()
         state = super()._new_state(problem, method, save, options, functions)
         assert isinstance(state, StiffState)
-        n, least = len(problem.y0), np.broadcast_to(state.atol, len(problem.y0))
+        n, least = len(problem.y0), np.full(len(problem.y0), state.atol)
         if compiled is not None:
             self.systems = FrontSystems(n, derivatives, least, compiled)
         elif products is not None:
@@ -107,23 +107,23 @@ def conserved(invariants: Sequence[LinearInvariant], start: Array) -> Array:
 
     How many there are, and of each, in the order in which they are restored: its number of places, its value, the places, the weights.
     """
-    groups = _apart(invariants)[-MOST_ROUNDS:]
-    numbers = [float(sum(map(len, groups)))]
-    for invariant in (i for group in groups for i in group):
+    kept = [invariants[k] for group in _apart(*(invariant.places for invariant in invariants))[-MOST_ROUNDS:] for k in group]
+    numbers = [float(len(kept))]
+    for invariant in kept:
         numbers += [len(invariant.places), exact_sum(invariant, start), *invariant.places, *invariant.weights]  # type: ignore[list-item]
     return np.array(numbers)
 
 
-def _apart(invariants: Sequence[LinearInvariant]) -> list[list[LinearInvariant]]:
-    """Groups of invariants that share no state, ordered after the groups they share states with."""
-    groups: list[list[LinearInvariant]] = []
+@lru_cache(maxsize=16)
+def _apart(*places_of: tuple[int, ...]) -> list[list[int]]:
+    """The numbers of invariants in groups that share no state, ordered after the groups they share states with. places_of: of each."""
+    groups: list[list[int]] = []
     used: list[set[int]] = []
-    for invariant in invariants:
-        places = set(invariant.places)
+    for i, places in enumerate(map(set, places_of)):
         after = max((k + 1 for k, states in enumerate(used) if states & places), default=0)
         if after == len(groups):
             groups.append([])
             used.append(set())
-        groups[after].append(invariant)
+        groups[after].append(i)
         used[after] |= places
     return groups

@@ -7,13 +7,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from odesim.base.arrays import Array
+from odesim.base.arrays import Arena, Array
 from odesim.base.callbacks import VALUES, Callbacks
 from odesim.base.device import gemm_address
+from odesim.base.memo import IdentityKey, Memo
+from odesim.ir.fronts import Entries
 from odesim.ir.linear_systems import Jacobian, Krylov, Solver, UnsolvableError
 from odesim.stepper import front_solver
 from odesim.stepper.problem import ByProducts, CompiledSlopes, Derivatives
-from odesim.stepper.table import FRONTAL, constants, new_table
+from odesim.stepper.table import FRONTAL, constants, new_table, places
 
 BLAS_FRONT = 100
 """Unknowns of a front from which BLAS multiplies."""
@@ -127,26 +129,24 @@ class FrontSystems(ArraySystems):
     def __init__(self, n: int, derivatives: Derivatives, least: Array, compiled: CompiledSlopes) -> None:
         super().__init__(n, derivatives, least)
         entries = self.entries = compiled.entries
-        self.size, self.by_python, fronts = entries.count + 2 + n, 0, entries.fronts
-        most, unknowns, count = int(np.max(fronts.sizes, initial=1)), entries.unknowns, len(fronts.widths)
-        sizes = {
-            "VALUES": len(entries.layout["FACTOR"]), "FACTORS": fronts.numbers, "FRONT": most**2, "LEFT": int(fronts.first_left[-1]),
-            "X": unknowns, "SIZES": 2 * unknowns, "LOCAL": most, "PIVOTS": len(fronts.rows),
-        }  # fmt: skip
-        self._arrays = {name: np.empty(size) for name, size in sizes.items()}
-        reals = [-1.0, 1.0, *least, *np.full(entries.unknowns - n, np.min(least, initial=1.0))]
-        self._arrays |= {"WHOLE": np.array([0, 0, 0, 0, ord("N"), 0]), "REALS": np.array(reals), **entries.layout}
-        numbers = {name: a.ctypes.data for name, a in self._arrays.items()}
-        numbers |= {"STATES": n, "UNKNOWNS": unknowns, "COUNT": entries.count, "FRONTS": count, "ENTRIES": sizes["VALUES"]}
-        numbers["TANGENTS"] = len(entries.tangent)
+        self.size, self.by_python, self.compiled = entries.count + 2 + n, 0, compiled
+        fixed, arena = _FIXED(IdentityKey(entries), lambda: without_numbers(entries))
+        self.table = fixed.copy()
+        self._memory = arena.memory(self.table.view(np.int64))
+        whole, reals = (
+            np.ndarray(size, kind, self._memory, arena.starts[places(FRONTAL)[name]])
+            for name, size, kind in (("WHOLE", WHOLE, np.int64), ("REALS", entries.unknowns + 2, np.float64))
+        )
+        whole[:] = 0, 0, 0, 0, ord("N"), 0
+        reals[:2], reals[2 : n + 2], reals[n + 2 :] = (-1.0, 1.0), least, np.min(least, initial=1.0)
+        numbers = {"PIVOTED": self.functions["ELIMINATE"], "SOLVE_PIVOTED": self.functions["SOLVE"]}
         if compiled.slopes is not None:
             numbers |= {"SLOPES": compiled.slopes.events, "SLOPES_TABLE": compiled.slopes.table}
         if compiled.time is not None:
             numbers |= {"TIME": compiled.time.events, "TIME_TABLE": compiled.time.table}
-        self.uses_blas = most > BLAS_FRONT
-        numbers["GEMM"] = gemm_address("float64") if self.uses_blas else 0
-        numbers |= {"PIVOTED": self.functions["ELIMINATE"], "SOLVE_PIVOTED": self.functions["SOLVE"]}
-        self.table, self.compiled = new_table(FRONTAL, **numbers), compiled
+        for name, value in numbers.items():
+            self.table[name] = value
+        self.uses_blas = bool(fixed["GEMM"][0])
         addresses = solver_functions()
         self.functions = {name.upper(): address for name, address in addresses.items()}
         self.functions |= {"SYSTEMS": self.table.ctypes.data, "DRIFT": addresses["drift"] if compiled.time is not None else 0}
@@ -154,6 +154,27 @@ class FrontSystems(ArraySystems):
     def _eliminate(self, _: int, J: int, g: float, truth: int) -> None:
         self.by_python += 1
         self._make_solver(self.entries.at(_numbers(J, self.entries.count + 1)), g, truth)
+
+
+_FIXED: Memo[tuple[Array, Arena]] = Memo(16)
+WHOLE = 6
+"""Whole numbers that BLAS reads."""
+
+
+def without_numbers(entries: Entries) -> tuple[Array, Arena]:
+    """What the numbers of a run do not change of the table of its elimination, and the places of its memory. It has entries' addresses."""
+    fronts, unknowns, layout = entries.fronts, entries.unknowns, entries.layout
+    most = int(np.max(fronts.sizes, initial=1))
+    sizes = {
+        "VALUES": len(layout["FACTOR"]), "FACTORS": fronts.numbers, "FRONT": most**2, "LEFT": int(fronts.first_left[-1]), "X": unknowns,
+        "SIZES": 2 * unknowns, "LOCAL": most, "PIVOTS": len(fronts.rows), "WHOLE": WHOLE, "REALS": unknowns + 2,
+    }  # fmt: skip
+    fixed = new_table(
+        FRONTAL, STATES=entries.n, UNKNOWNS=unknowns, COUNT=entries.count, FRONTS=len(fronts.widths), ENTRIES=sizes["VALUES"],
+        TANGENTS=len(entries.tangent), GEMM=gemm_address("float64") if most > BLAS_FRONT else 0,
+        **{name: a.ctypes.data for name, a in layout.items()},
+    )  # fmt: skip
+    return fixed, Arena({places(FRONTAL)[name]: 8 * size for name, size in sizes.items()})
 
 
 @cache

@@ -84,8 +84,8 @@ class WideRun(ExplicitRun):
         return self.state.y
 
     def raw(self) -> Raw:
-        raw = super().raw()
-        return replace(raw, y=raw.y.astype(self.problem.rhs.dtype))
+        raw, dtype = super().raw(), self.problem.rhs.dtype
+        return raw if raw.y.dtype == dtype else replace(raw, y=raw.y.astype(dtype))
 
 
 class StabilisedRun(WideRun):

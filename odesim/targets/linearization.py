@@ -167,6 +167,16 @@ class Linearization:
         return ArrayFunction(Program(wanted, d.extents, passes(statements, d.extents))), own
 
     @cached_property
+    def entries(self) -> Callable[..., int]:
+        """A function (*lengths) -> entries of a sparse Jacobian, before those at one place are added up; it remembers the last ones."""
+
+        @lru_cache(maxsize=REMEMBERED)
+        def count(*lengths: int) -> int:
+            return sparse_entries(self.derivatives, dict(zip(self.derivatives.extents, lengths, strict=True)))
+
+        return count
+
+    @cached_property
     def sparse(self) -> Callable[..., SparseChain]:
         """A function (lengths, params, layout) -> SparseChain, which remembers the last ones: places depend on whole numbers alone."""
         chains: dict[Any, SparseChain] = {}
@@ -299,7 +309,7 @@ class BoundLinear:
             cost = n * (3.0 * p**2 + 2.0 * R**2 + refined) + R**3
             if cost < least and n * p <= MOST_NUMBERS and 2 * n * R <= MOST_NUMBERS:
                 best, least = chain, cost
-        entries = sparse_entries(self.linear.derivatives, self._extents)
+        entries = self._entries
         # where half of all places may have an entry, n > LARGE, the pattern takes as long to find as dense steps do, and 200 bytes an entry
         full = n > LARGE and 2 * entries > n * n
         if least > SPARSE and entries <= MOST_ENTRIES and not full:
@@ -311,7 +321,7 @@ class BoundLinear:
     @cached_property
     def eliminated(self) -> SparseChain | None:
         """The places of the entries for compiled elimination; None where the Jacobian is dense and large, or blocks of very many states."""
-        n, entries = self.layout.size, sparse_entries(self.linear.derivatives, self._extents)
+        n, entries = self.layout.size, self._entries
         if entries > COMPILED or (n > LARGE and not isinstance(self._structured, SparseChain)):
             return None
         sparse = self.linear.sparse(self._extents, self.params, self.layout)
@@ -319,6 +329,10 @@ class BoundLinear:
 
     def _chain(self, plan: ChainPlan) -> Chain:
         return Chain(plan, self._extents, self.layout)
+
+    @property
+    def _entries(self) -> int:
+        return self.linear.entries(*self._extents.values())
 
     @cached_property
     def _extents(self) -> dict[Symbol, int]:
