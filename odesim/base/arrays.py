@@ -95,7 +95,8 @@ def extreme(values: Iterable[Any], dtype: str) -> bool:
             numbers += value.ravel().tolist()
         elif extreme_entries(value, dtype).any():
             return True
-    return any(not small <= size <= large and 0 < size < np.inf for size in map(abs, numbers))
+    sizes = [size for size in map(abs, numbers) if 0 < size < np.inf]
+    return bool(sizes) and not small <= min(sizes) <= max(sizes) <= large
 
 
 def largest(named: Mapping[str, Any]) -> dict[str, float]:

@@ -102,9 +102,10 @@ class Memo(Generic[Value]):
         """The value of this key, computed by make() where it is missing. An exception of make is passed on and nothing is stored."""
         while True:
             with self._lock:
-                if key in self._values:
+                try:  # one look: keys hash in Python
                     return self._values[key]
-                pending = self._pending.get(key)
+                except KeyError:
+                    pending = self._pending.get(key)
                 if pending is None:
                     self._pending[key] = Event()
                     break

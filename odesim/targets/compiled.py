@@ -109,7 +109,7 @@ class BoundValues:
     layout: Layout
     shared: Mapping[str, Array] = field(default_factory=dict)
 
-    @cached_property
+    @property
     def events(self) -> int:
         return self.compiled.address
 
@@ -293,7 +293,7 @@ class BoundNumba:
     n_events: int
     dtype: str
 
-    @cached_property
+    @property
     def stage(self) -> int:
         return self.compiled.functions["stage"]
 
@@ -311,7 +311,7 @@ class BoundNumba:
     def events_table(self) -> int:
         return 0 if self._watched is None else self._watched.table
 
-    @cached_property
+    @property
     def combine(self) -> int:
         return self.compiled.functions["combine"]
 
@@ -319,7 +319,7 @@ class BoundNumba:
     def _table(self) -> AddressTable:
         return make_table(self.compiled.text, self.sizes, self.params, self.dtype, self.layout.size)
 
-    @cached_property
+    @property
     def table(self) -> int:
         """The address of the address table: length, sizes, and the addresses of parameters and work arrays."""
         return self._table.address
