@@ -21,6 +21,7 @@ from odesim.plot.layout import finish, label_time, panels_and_tables, space_tick
 from odesim.plot.panels import draw_cells, draw_quantity, set_loss_scale, set_value_scale
 from odesim.plot.quantities import MATRIX, Quantity, is_still
 from odesim.plot.scales import TimeAxis, make_log, make_time_axis
+from odesim.plot.strips import draw_points
 from odesim.plot.style import CATEGORIES, SMALL, few_log_ticks, few_ticks, literal, project_style
 
 if TYPE_CHECKING:
@@ -243,7 +244,15 @@ def legend_of(seeds: int) -> list[Artist]:
 
 
 def draw_table(axes: Axes, table: Table, *, log: bool = False) -> None:
-    """Draws the matrix with row 0 on top, its rows and columns by name where they have names. log: logarithmic colours."""
+    """Draws the matrix with row 0 on top, its rows and columns by name where they have names. log: logarithmic colours.
+
+    Tokens on a circle or a sphere are points on it, as in a run.
+    """
+    as_run = Quantity(table.name, table.values[None], table.dims)
+    if as_run.strip == "Points":
+        draw_points(axes, as_run, np.array([0]), [table.when], log)
+        axes.spines[:].set_visible(False)
+        return
     rows, columns = table.chosen
     axes_of = zip(("rows", "columns"), table.chosen, table.values.shape, strict=True)
     parts = [f"the top {len(chosen)} of {n} {what}" for what, chosen, n in axes_of if len(chosen) < n]

@@ -206,3 +206,16 @@ def test_no_rows_yet():
     """A training that was stopped before its first row has nothing to draw, which is said."""
     with pytest.raises(StoreError, match="no iteration is recorded yet"):
         figure_of_trajectory(run(50, 3, 2.5).isel(time=slice(0)))
+
+
+def test_tokens_on_a_circle_are_points():
+    """Each on the circle where it is at the end; of columns of their coordinates one would have to read angles. Other matrices are maps."""
+    angle = np.linspace(0, 5, 40)
+    x = np.stack([np.cos(angle), np.sin(angle)], axis=-1)
+    for size in (1.0, 1.5):
+        data = training_of("loss alone")
+        data = data.assign(x=(("seed", "i", "a"), np.broadcast_to(size * x, (data.sizes["seed"], 40, 2))))
+        panel = figure_of_trajectory(data).axes[1]
+        dots = [np.asarray(line.get_xydata())[0] for line in panel.lines if line.get_marker() == "o"]
+        assert len(dots) == (40 if size == 1.0 else 0)
+        np.testing.assert_allclose(dots, x if size == 1.0 else np.empty(0), atol=1e-12)
