@@ -35,7 +35,7 @@ from odesim.transforms.clock import BLOW_UP
 from odesim.transforms.events import jumping_names, levels, resets_key, watched_names
 
 _OBSERVERS: Memo[Observer] = Memo(32)
-AGAIN = ForkLock()  # a right side in numpy writes into arrays of its own, which two runs of one Solution would share
+AGAIN = ForkLock()  # a right side writes its sums into memory of its own, which two runs of one Solution would share
 
 
 def level_values(levels: Iterable[tuple[str, Any]], params: Mapping[str, Any]) -> dict[str, list[float]]:
@@ -231,7 +231,7 @@ def integrate(
         # a run that was interrupted is not to go on to the end of its span
         done = {"max_steps": max(int(raw.stats["steps"] + raw.stats["rejected"]), 1)} if raw.status is Status.INTERRUPTED else {}
         times_asked = times_of(system, times_asked, numbers, options) if len(times_asked) else times_asked
-        with there(), on_device(), AGAIN if backend == "numpy" else nullcontext():
+        with there(), on_device(), AGAIN:
             if options.rescaled:
                 run = clocked.integrate(times_asked, of_solver | done, raw.method).raw
             else:

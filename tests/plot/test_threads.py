@@ -1,15 +1,17 @@
 """Pictures drawn by many threads at once."""
 
 import io
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
+from time import sleep
 from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+import pytest
 
 import odesim
+from odesim.run.integrate import integrate_problem
 
 THREADS = 12
 
@@ -36,15 +38,22 @@ def test_threads_draw_at_once() -> None:
     assert dict(mpl.rcParams) == settings
 
 
-def test_one_run_is_computed_in_threads_at_once() -> None:
-    """States between saved times, in numpy, whose arrays threads would share: the bits of one thread."""
-    run = odesim.integrate("joma.nonlinear", sizes={"M": 2}, span=(0, 1.0), save=3, backend="numpy")
-    times, before = np.linspace(0, 1, 57), sys.getswitchinterval()
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+def test_one_run_is_computed_in_threads_at_once(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """States between saved times: the bits of one thread. The right side has one memory, of its sums, and in numpy of arrays."""
+    run = odesim.integrate("joma.nonlinear", sizes={"M": 2}, span=(0, 1.0), save=3, backend=backend)
+    times, inside, most = np.linspace(0, 1, 57), list[int](), list[int]()
     want = run.dense(times)["v"]
-    sys.setswitchinterval(1e-6)
-    try:
-        with ThreadPoolExecutor(THREADS) as pool:
-            found = list(pool.map(lambda _: run.dense(times)["v"], range(4 * THREADS)))
-    finally:
-        sys.setswitchinterval(before)
-    assert all(np.array_equal(one, want) for one in found)
+
+    def watched(*arguments: Any, **options: Any) -> Any:
+        inside.append(1)
+        sleep(0.002)  # others come meanwhile, unless they wait
+        most.append(len(inside))
+        raw = integrate_problem(*arguments, **options)
+        inside.pop()
+        return raw
+
+    monkeypatch.setattr("odesim.api.integrate.integrate_problem", watched)
+    with ThreadPoolExecutor(THREADS) as pool:
+        found = list(pool.map(lambda _: run.dense(times)["v"], range(4 * THREADS)))
+    assert max(most) == 1 and all(np.array_equal(one, want) for one in found)

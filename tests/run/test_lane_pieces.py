@@ -12,7 +12,7 @@ WIDTH, PLACES, BETWEEN = 3, 4, 12
 
 
 def program(rng: np.random.Generator) -> list[str]:
-    """Straight lines: loads, sums, truths, right-hand sides, names that are set again; then stores of all names."""
+    """Straight lines: loads, stores, sums, truths, right-hand sides, names that are set again; then stores of all names."""
     names, truths, lines = ["t"], ["v"], [f"t = S[{3 * WIDTH} + l]", "v = t > 0.0"]
     for k in range(30):
         a, b = rng.choice(names, 2)
@@ -27,11 +27,14 @@ def program(rng: np.random.Generator) -> list[str]:
                         f"{new} = {a} if {rng.choice(truths)} else {b}",
                         f"{new}, = right({a})",
                         f"v{k} = {a} < {b}",
+                        f"S[{rng.integers(1, PLACES) * WIDTH} + l] = {a}",
                     ]
                 )
             )
         )
         set_now = lines[-1].replace(",", " ").split()[0]
+        if set_now.startswith("S["):
+            continue
         (truths if set_now.startswith("v") else names).append(set_now)
     lines.append("count += 1 if v else 0")
     return lines + [f"out[{i}, l] = {name}" for i, name in enumerate(dict.fromkeys(names))]
