@@ -260,6 +260,8 @@ def not_drawn(count: int) -> list[str]:
 
 BARS = {"sobol": (("total", "first"), "part of the variance"), "morris": (("size", "spread"), "effect over the range")}
 """The two bars of each measure, the first of which sorts, and the name of their axis."""
+MEANING = {"total": "with others", "first": "alone", "size": "mean without signs", "spread": "standard deviation"}
+"""What each bar is, for the legend."""
 ROW, EDGE = 5.5, 6.0  # mm
 
 
@@ -291,7 +293,9 @@ def figure_of_sensitivity(data: "xarray.Dataset") -> Figure:
         still = ", ".join(label_of(str(label)) for label in data["quantity"].values[~whole][:MOST])
         notes += [f"without variance: {still}" + ", ..." * (int((~whole).sum()) > MOST)] * (len(varying) < len(whole))
         notes += [f"the {shown} largest of {counted(data.sizes['factor'], 'number')}"] * (data.sizes["factor"] > shown)
-        return headed(panels, data, what, notes, [Patch(color=CATEGORIES[n], label=name) for n, name in enumerate(names)])
+        return headed(
+            panels, data, what, notes, [Patch(color=CATEGORIES[n], label=f"{name}: {MEANING[name]}") for n, name in enumerate(names)]
+        )
 
 
 def label_of(text: str) -> str:

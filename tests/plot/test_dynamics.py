@@ -139,3 +139,14 @@ def test_curves_in_order_of_size_have_their_rank(kind):
     named = sorted((text for text in figure.axes[0].texts if text.get_visible()), key=lambda text: -text.get_position()[1])
     words = " ".join(text.get_text() for text in named).split()
     assert words[0].rstrip(",") == "1" and words[-1].rstrip(",") == str(n)
+
+
+@pytest.mark.parametrize(("measure", "bars"), [("sobol", ("total", "first")), ("morris", ("size", "spread"))])
+def test_the_legend_of_bars_says_what_they_are(measure, bars):
+    """The words of a table alone are no question that a reader has."""
+    data: dict[str, Any] = {name: (("quantity", "factor"), np.array([[0.8, 0.2]])) for name in bars}
+    where = {"quantity": ["v"], "factor": ["a", "b"]}
+    figure = figure_of_sensitivity(xr.Dataset(data, where, {"model": "my.model", "sensitivity": measure}))
+    words = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert clashes(figure, drawn_texts(figure)) == []
+    assert [word.partition(": ")[0] for word in words] == [*bars] and all(word.partition(": ")[2] for word in words)
