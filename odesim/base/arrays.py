@@ -153,9 +153,11 @@ class Arena:
 
     def memory(self, table: Array) -> Array:
         """A new block, with the addresses of its arrays in a table (k,) of int64, where their keys are their places."""
-        block = aligned_empty(self.size, np.uint8)
-        table[self._keys] = block.ctypes.data + self._offsets
-        return block
+        raw = np.empty(self.size + LINE, np.uint8)
+        address = raw.ctypes.data  # asked once: numpy makes an object for it, which takes a microsecond
+        first = -address % LINE
+        table[self._keys] = address + first + self._offsets
+        return raw[first : first + self.size]
 
 
 def aligned(a: Array, *, turn: int = 0) -> Array:

@@ -136,7 +136,7 @@ def ctrl_c(stop: Callable[[], None], *, timed: bool = True) -> Iterator[None]:
     Without it, an interrupt during compiled code is raised in the next Python callback, where ctypes drops it.
     timed: whether the end of the time calls stop; not where code is compiled in this context, whose time does not count.
     """
-    with _alarm(stop) if timed else nullcontext(), _watched(stop, (signal.default_int_handler,)):
+    with _alarm(stop) if timed and _LIMIT.get() is not None else nullcontext(), _watched(stop, (signal.default_int_handler,)):
         yield
 
 

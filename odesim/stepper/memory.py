@@ -65,7 +65,7 @@ class RunState:
         # one row more, for the last state of a run that stops early
         self.out: Any = np.empty((0 if self.stays else len(save) + 1, n), dtype)
         self.table = np.zeros(RUN.itemsize // 8, np.int64).view(RUN)  # zeros of a type with 80 names take 20 times as long
-        self.at = self.table[0]
+        self.at, self.address = self.table[0], int(self.table.ctypes.data)
         self._zeros: list[tuple[Array, Array]] = []
         self._search, self._answer = np.zeros(1, SEARCH), np.empty(ANSWERS)
         self._fill_whole_numbers(n, dtype.itemsize)
@@ -115,11 +115,6 @@ class RunState:
             search[name] = at[name]
         search["ROWS"], search["BETWEEN"], search["GAP"] = at["G"], at["SIZE"], 1
         search["ASK"], search["ASKED"] = probe, self.address
-
-    @property
-    def address(self) -> int:
-        """The address of this run's table."""
-        return int(self.table.ctypes.data)
 
     @property
     def t(self) -> float:
@@ -250,9 +245,11 @@ class RunState:
 
     def _make_room(self) -> None:
         """A new array for further events, of two steps at least."""
-        at, size = self.at, self.problem.rhs.n_events
-        at["NEEDED"] = most_zeros(size, self.pieces) if size else 0
-        room = max(EVENT_ROOM, 2 * int(at["NEEDED"])) if size else 0
-        self.room = np.empty(memory_size(room, size, self.pieces) if size else 0)
-        at["ZEROS"], at["ROOM"] = self.room.ctypes.data, room
-        self._search["ZEROS"], self._search["ROOM"] = self.room.ctypes.data, room
+        at, search, size = self.at, self._search[0], self.problem.rhs.n_events
+        if not size:
+            self.room = np.empty(0)
+            return
+        at["NEEDED"] = most_zeros(size, self.pieces)
+        room = max(EVENT_ROOM, 2 * int(at["NEEDED"]))
+        self.room = np.empty(memory_size(room, size, self.pieces))
+        at["ZEROS"], at["ROOM"] = search["ZEROS"], search["ROOM"] = self.room.ctypes.data, room

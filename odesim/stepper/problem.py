@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -315,11 +315,11 @@ def check_options(options: RunOptions) -> RunOptions:
 def save_grid(problem: Problem, save: Array | None) -> Array:
     """The saved times (T,), a copy."""
     times = np.array([problem.t0, problem.t1] if save is None else save, dtype=np.float64)
-    if times.ndim != 1 or not (times[1:] > times[:-1]).all() or not all(map(math.isfinite, times[[0, -1]] if len(times) else ())):
+    ends = times[:: max(len(times) - 1, 1)].tolist() if times.ndim == 1 else []
+    if times.ndim != 1 or not (times[1:] > times[:-1]).all() or not all(map(math.isfinite, ends)):
         raise SolveError("the times to save must be finite and increasing")
-    if len(times) and (times[0] < problem.t0 or times[-1] > problem.t1):
-        ends = apart(problem.t0, problem.t1, times[0], times[-1])
-        raise SolveError("the times to save must lie in {}:{}, not in {}:{}".format(*ends))
+    if ends and (ends[0] < problem.t0 or ends[-1] > problem.t1):
+        raise SolveError("the times to save must lie in {}:{}, not in {}:{}".format(*apart(problem.t0, problem.t1, ends[0], ends[-1])))
     return times
 
 
@@ -337,6 +337,7 @@ def usable(options: RunOptions, layout: Layout, dtype: str) -> tuple[float, Any]
     return rtol, np.maximum(each, max(1e-300, float(np.finfo(dtype).tiny)))
 
 
+@cache
 def least_rtol(dtype: str) -> float:
     """The relative tolerance below which rounding hides the error of a step."""
     return 4 * float(np.finfo(dtype).eps)

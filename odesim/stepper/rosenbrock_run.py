@@ -33,11 +33,12 @@ def make_run(problem: Problem, name: str, save: Array | None, *, strict: bool, *
 
 
 @cache
-def method_tables(m: Rosenbrock) -> dict[str, Array]:
-    """The tables of a method, by their names in the table of a run."""
+def method_tables(m: Rosenbrock) -> dict[str, tuple[int, Array]]:
+    """The addresses of the tables of a method, and these, by their names in the table of a run."""
     checks = np.stack([m.dense(CHECKED), m.gamma * m.dense_slope(CHECKED)])
     tables = {"A": m.A, "C": m.alpha, "P": m.P, "DRIFTS": m.d, "TO_SOLVE": m.gamma * m.C, "CHECKS": checks}
-    return {slot: np.ascontiguousarray(table) for slot, table in tables.items()}
+    contiguous = {slot: np.ascontiguousarray(table) for slot, table in tables.items()}
+    return {slot: (table.ctypes.data, table) for slot, table in contiguous.items()}
 
 
 class StiffState(WideState):
@@ -46,8 +47,8 @@ class StiffState(WideState):
     kind: ClassVar = "implicit"
 
     def _fill_method(self) -> None:
-        for slot, table in method_tables(self.method).items():
-            self.at[slot] = table.ctypes.data
+        for slot, (address, _) in method_tables(self.method).items():
+            self.at[slot] = address
         self.put({"PART": 1 / max(len(self.problem.y0), 1), **self.method.numbers})
 
     def attach(self, systems: Any, derivatives: Derivatives) -> None:

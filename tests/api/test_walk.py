@@ -43,7 +43,7 @@ def test_a_warm_call_is_a_short_walk(method: str, more: int) -> None:
     assert len(files) <= FILES and switches <= SWITCHES + more, (len(files), switches, sorted(files))
 
 
-CALLS, EACH = 580, 14
+CALLS, EACH = 560, 14
 """Of functions, Python's own too, around a short run of two states, and for each further one: a clock would say the same, if it could."""
 
 
