@@ -12,7 +12,7 @@ from sympy import Interval, Piecewise, cos, exp, oo, pi, sqrt, symbols
 
 import odesim
 from odesim.ir import sizes as counts
-from odesim.run.auto import PILOT, Rival, explicit_name
+from odesim.run.auto import PILOT, SURE, Rival, explicit_name
 from odesim.run.integrate import integrate_problem
 from odesim.stepper.codes import Status
 from odesim.stepper.drive import ExplicitRun
@@ -268,6 +268,18 @@ def test_the_rest_of_steps_that_grow_with_time() -> None:
         assert not rival._run.advance(tried)
         assert rival._rest_of_rival() == pytest.approx(whole.tried - tried, rel=0.2)
         assert 50 * (whole.tried - tried) < (p.t1 - rival._run.t) / rival._run.coming  # what steps of one length would be
+
+
+def test_steps_do_not_grow_for_ever() -> None:
+    """y' = -y / (1 + t), with steps of at most 100: while they still grow, the rest is counted at that length, to a twentieth."""
+    p = problem(lambda t, y: -y / (1 + t), np.ones(1), 1e6)
+    rival, options = Rival(p, METHODS["tsit5"], None, False, p.t1, {}), dict[str, Any](rtol=1e-3, atol=0.0, max_step=100.0)
+    whole, rival._run = (StabilisedRun(p, STABILISED["rkc"], None, **options) for _ in range(2))
+    rival._name, rival._length = "rkc", 100.0 / SURE
+    assert whole.advance()
+    for tried in (100, 200, 300):
+        assert not rival._run.advance(tried) and rival._run.coming < 10
+        assert rival._rest_of_rival() == pytest.approx(whole.tried - tried, rel=0.05)
 
 
 def test_a_stiff_method_that_cannot_do_the_segments_before() -> None:
