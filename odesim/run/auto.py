@@ -23,6 +23,7 @@ end.
 
 import math
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ from odesim.stepper.codes import Status
 from odesim.stepper.control import ROUNDINGS, SHORT, stages_for
 from odesim.stepper.drive import ExplicitRun
 from odesim.stepper.methods import METHODS
-from odesim.stepper.problem import Costs, Problem, Raw, least_rtol
+from odesim.stepper.problem import Problem, Raw, least_rtol
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.stepper.stabilised_methods import STABILISED
 from odesim.stepper.stability import held
@@ -166,10 +167,10 @@ class Rival:
 
     def challenge(self, run: ExplicitRun) -> Raw | None:
         """The rival's complete run, if it is preferable to continuing the explicit run."""
-        left = self._rest(run)
+        left, tried = self._rest(run), run.tried
         allowed = self.options.get("max_steps", 1_000_000)
-        hopeless = run.tried + left > allowed <= NEARLY * run.tried
-        if left < SHORT * run.tried or self._lost or not (hopeless or (self._repays(left) and not self._waits(run, left))):
+        hopeless = tried + left > allowed <= NEARLY * tried
+        if left < SHORT * tried or self._lost or not (hopeless or (self._repays(left) and not self._waits(run, left))):
             return None
         radius, real = held(run.state, run.step)
         if not radius:
@@ -180,7 +181,7 @@ class Rival:
             self.why = self._out
             return None
         try:
-            budget = self._budget(run.tried, left)
+            budget = self._budget(tried, left)
             # a run is compiled, which takes seconds, where it has a turn
             if self._run is None and (self._at_once or hopeless or (budget >= LEAST and left >= FEWEST * self._share())):
                 self._run = self._make()
@@ -209,7 +210,7 @@ class Rival:
             ended = rival.advance(turn if rival.goes_on else math.inf)
         if not ended:
             its = f"{self._name} came to t = {rival.t:.4g} in {counted(rival.tried if rival.goes_on else budget, 'step')}"
-            cost = f"cost what the first {run.tried} did" if rival.goes_on else f"may cost more than the first {run.tried}"
+            cost = f"cost what the first {tried} did" if rival.goes_on else f"may cost more than the first {tried}"
             self.why = f"; stability limits them, but {its}, which {cost}, to t = {run.t:.4g}"
             return None
         raw: Raw = rival.raw()
@@ -266,9 +267,13 @@ class Rival:
     def _repays(self, left: float) -> bool:
         """Whether so many explicit steps cost more than the Jacobian does, or there is none: this is cheaper to see than stability."""
         costs = self.problem.costs
-        return costs is None or self.problem.linear is None or left * self._step(costs) >= costs.derivation()
+        return costs is None or self.problem.linear is None or left * self._step >= costs.derivation()
 
-    def _step(self, costs: Costs) -> float:
+    @cached_property
+    def _step(self) -> float:
+        """The cost of an explicit step."""
+        costs = self.problem.costs
+        assert costs is not None
         return step_cost(self.method, costs.right(), self.problem.rhs.layout.size)
 
     def _choose(self, run: ExplicitRun, radius: float, real: bool) -> None:
@@ -325,7 +330,7 @@ class Rival:
             cost = (stages_for(length * self._radius) + 1) * (costs.right() + 6 * 0.06 * n)
         else:
             cost = costs.compiled() if self.strict else costs.stiff(ROSENBROCK[STIFF].stages)
-        return cost / self._step(costs)
+        return cost / self._step
 
 
 def rounded(count: float) -> str:

@@ -278,7 +278,7 @@ class BoundLinear:
         whole = {p.name: np.asarray(self.params[p.name]).tolist() for p in self.linear.system.params if p.integer}
         items = tuple((name, _hashable(value)) for name, value in whole.items())
         invariants, firsts = self.linear.invariants(tuple(self.sizes.items()), items, n <= MOST_STATES)
-        return tuple(invariant.with_numbers(parameter_values(firsts, invariant.reads, self.params, {})) for invariant in invariants)
+        return tuple(i.with_numbers(parameter_values(firsts, i.reads, self.params, {})) if i.reads else i for i in invariants)
 
     @cached_property
     def chain(self) -> Chain | SparseChain:

@@ -81,6 +81,11 @@ class ModuleText:
     loops: tuple[Any, ...] = ()
 
     @cached_property
+    def parameters(self) -> tuple[tuple[int, TableEntry], ...]:
+        """The entries of parameters, with their places."""
+        return tuple((n, entry) for n, entry in enumerate(self.entries) if entry.kind in ("numbers", "array"))
+
+    @cached_property
     def table(self) -> Callable[..., tuple[Array, Arena, bool]]:
         """A function (dtype, length, *items of sizes) of an address table without parameters, which remembers the last ones."""
         return lru_cache(maxsize=16)(partial(_without_parameters, self))
@@ -292,13 +297,12 @@ def make_table(
     fixed, arena, large = text.table(dtype, length, *sizes.items())
     table = fixed.copy()
     references, arrays = [arena.memory(table)], dict[str, Array]()
-    for n, entry in enumerate(text.entries):
-        if entry.kind in ("numbers", "array"):
-            a = (shared or {}).get(entry.name)
-            a = _parameter_array(entry, text, params, dtype) if a is None else a
-            references.append(a)
-            arrays[entry.name] = a
-            table[n] = a.ctypes.data
+    for n, entry in text.parameters:
+        a = (shared or {}).get(entry.name)
+        a = _parameter_array(entry, text, params, dtype) if a is None else a
+        references.append(a)
+        arrays[entry.name] = a
+        table[n] = a.ctypes.data
     return AddressTable(table, table.ctypes.data, tuple(references), arrays, large)
 
 
