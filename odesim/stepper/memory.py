@@ -133,10 +133,9 @@ class RunState:
     def drain_events(self) -> None:
         """Moves the events found so far out of the driver's buffer."""
         count = int(self.counts["FOUND"][0])
-        pairs = self.room[: 2 * count].reshape(count, 2)
-        self._zeros.append((pairs[:, 0], pairs[:, 1].copy()))
+        pairs = self.room[: 2 * count].reshape(count, 2).copy()
+        self._zeros.append((pairs[:, 0], pairs[:, 1]))
         self.counts["FOUND"] = 0
-        self._make_room()
 
     def event_records(self) -> tuple[Array, Array]:
         """Times and component numbers of all events, in the order of time."""
@@ -244,12 +243,12 @@ class RunState:
             self["total"], self["rest"] = fixed_steps(p.t0, p.t1, self.options.step)
 
     def _make_room(self) -> None:
-        """A new array for further events, of two steps at least."""
-        at, search, size = self.at, self._search[0], self.problem.rhs.n_events
+        """The array for events, until they are drained: of two steps at least."""
+        at, size = self.at, self.problem.rhs.n_events
         if not size:
             self.room = np.empty(0)
             return
         at["NEEDED"] = most_zeros(size, self.pieces)
         room = max(EVENT_ROOM, 2 * int(at["NEEDED"]))
         self.room = np.empty(memory_size(room, size, self.pieces))
-        at["ZEROS"], at["ROOM"] = search["ZEROS"], search["ROOM"] = self.room.ctypes.data, room
+        at["ZEROS"], at["ROOM"] = self.room.ctypes.data, room
