@@ -5,10 +5,10 @@ from importlib import import_module
 from pathlib import Path
 from unicodedata import normalize
 
-from notation import pieces
 from sympy import Symbol
 
 from odesim.display.formulas import Formulas
+from odesim.display.notation import pieces
 from odesim.stepper.methods import METHODS
 from odesim.stepper.rosenbrock_methods import ROSENBROCK
 from odesim.stepper.stabilised_methods import STABILISED

@@ -5,12 +5,12 @@ from typing import Any
 
 from docutils import nodes
 from latex2mathml.converter import convert
-from notation import pieces
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 
 from odesim.display.line_breaks import break_formula, letters, sized_brackets
+from odesim.display.notation import pieces
 
 WIDE, NARROW, INLINE = 63.0, 33.0, 28.0  # letters of a formula in a line of a window, of a telephone, of its text
 

@@ -1,8 +1,13 @@
-"""Words of a picture as html: the formulas of matplotlib between dollars, with italic letters, indices and signs."""
+"""Formulas in the words of a picture: those of prose for matplotlib, between dollars, and these as html, with italic letters."""
 
 import re
 import unicodedata
 from html import escape
+
+from matplotlib.mathtext import MathTextParser
+
+from odesim.display.notation import pieces
+from odesim.plot.style import literal
 
 SIGNS = {
     "times": "×",
@@ -15,8 +20,36 @@ SIGNS = {
     "partial": "∂",
     "to": "→",
     "pm": "±",
+    "in": "∈ ",
+    "int": "∫",
 }
-MATH = re.compile(r"\\(?:mathrm|mathit|mathbf|text|operatorname)\s*\{([^{}]*)\}|\\([A-Za-z]+)\s?|\\(.)|([_^])(?:\{|(?=\\?\w|\*))|([{}])")
+ACCENTS = {"bar": "\u0304", "hat": "\u0302", "dot": "\u0307"}
+BESIDE = {"sum": "∑", "prod": "∏", "max": r"\mathrm{max}", "min": r"\mathrm{min}"}
+LIMITS = re.compile(rf"\\({'|'.join(BESIDE)})(?=_)")  # matplotlib puts their scripts above and below, so high that lines of prose touch
+MATH = re.compile(
+    r"\\(bar|hat|dot)\{(\\?[A-Za-z]+)\}|\\(?:mathrm|mathit|mathbf|text|operatorname)\s*\{([^{}]*)\}"
+    r"|\\([A-Za-z]+)\s?|\\(.)|([_^])(?:\{|(?=\\?\w|\*))|([{}])"
+)
+
+
+def typeset(prose: str) -> str:
+    """Prose with its formulas for matplotlib, as pages have them: `$x_{i}$` for x_i, code in backticks as it is.
+
+    What matplotlib cannot parse stays as it is written. Call it where the style of pictures holds.
+    """
+    parts = re.split(r"`+([^`]+)`+", prose)
+    words = "".join(literal(part) if k % 2 else "".join(map(between_dollars, pieces(part))) for k, part in enumerate(parts))
+    try:
+        MathTextParser("path").parse(words)
+    except ValueError:
+        return literal("".join(parts))
+    return words
+
+
+def between_dollars(piece: tuple[bool, str]) -> str:
+    """A piece of prose for matplotlib: a formula between dollars, other words as they are."""
+    formula, text = piece
+    return f"${LIMITS.sub(lambda sign: BESIDE[sign[1]], text)}$" if formula else literal(text)
 
 
 def words_of(text: str) -> str:
@@ -39,8 +72,11 @@ def to_html(formula: str) -> str:
     for match in MATH.finditer(formula):
         for letter in formula[last : match.start()]:
             put(f"<i>{letter}</i>" if letter.isalpha() else escape(letter, quote=False))
-        upright, sign, other, script, brace = match.groups()
-        if upright is not None:
+        accent, under, upright, sign, other, script, brace = match.groups()
+        if accent:
+            letter = under if len(under) == 1 else sign_of(under[1:])
+            put(f"<i>{letter}{ACCENTS[accent]}</i>")
+        elif upright is not None:
             put(escape(upright))
         elif sign:
             put(sign_of(sign))

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from html import unescape
 from textwrap import fill
 from typing import Any
 
@@ -10,11 +11,15 @@ from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 from matplotlib.text import Text
 
+from odesim.plot.formulas import typeset, words_of
 from odesim.plot.style import LARGE, NORMAL, NOTE, WIDTH, root_figure
 
 PAUSE = re.compile("([,:;] )")
 TOGETHER = 58  # letters of two notes or more in one line
-MARKUP = re.compile(r"\\[a-z]+|[${}_^\\]")
+FORMULA = re.compile(r"(?<!\\)\$.*?(?<!\\)\$")
+FIRST, NEXT = "\ue000", "\ue001"  # letters of no text, which stand for those of a formula while lines are broken
+STANDS = re.compile(f"{FIRST}(?:\n?{NEXT})*")
+TAG = re.compile("<[^>]*>")
 LETTERS = 80  # of a line: more do not fit across 80 mm
 SPACING = 1.3  # of lines, in heights of the type
 EDGE, BETWEEN, MARGIN = 0.6, 1.0, 1.5  # mm above the title, between the parts, and beside the legend
@@ -26,8 +31,8 @@ def add_header(
 ) -> None:
     """Writes a title and a legend of handles above the panels, and notes below them. The figure grows by their height.
 
-    Short notes share a line; about: a line in words below the title. last: a line that changes from frame to frame, below the title, and
-    so are the notes then.
+    Short notes share a line; about: a line of prose below the title, whose mathematics is drawn as formulas. last: a line that
+    changes from frame to frame, below the title, and so are the notes then.
 
     title and notes are plain text, except for formulas that odesim made of names; notes are broken into lines.
     """
@@ -35,7 +40,7 @@ def add_header(
     head.set_label(title)  # unbroken: a page of html has lines of another width
     fit_line(head)
     lines = in_lines(notes, figure.get_figwidth() * 25.4)
-    above, below = ([*lines, last], []) if last else ([about] * bool(about), lines)
+    above, below = ([*lines, last], []) if last else ([typeset(about)] * bool(about), lines)
     top, foot = (small_text(figure, words, va) for words, va in ((above, "top"), (below, "bottom")))
     for text in filter(None, (top, foot)):
         text.set_text(shortened(text) if text is top and not last else text.get_text())
@@ -82,8 +87,19 @@ def in_lines(notes: Sequence[str], width: float = WIDTH) -> list[str]:
 
 
 def letter_count(text: str) -> int:
-    """The number of letters of the last line of a text, without the marks of formulas."""
-    return len(MARKUP.sub("", text.rpartition("\n")[2]))
+    """The number of letters that are drawn of the last line of a text: of formulas those without their marks."""
+    return len(unescape(TAG.sub("", words_of(text.rpartition("\n")[2]))))
+
+
+def hide_formulas(text: str) -> tuple[str, list[str]]:
+    """(text, formulas): each formula as so many letters, without a space, as are drawn of it."""
+    return FORMULA.sub(lambda found: FIRST + NEXT * (letter_count(found[0]) - 1), text), FORMULA.findall(text)
+
+
+def show_formulas(text: str, formulas: Sequence[str]) -> str:
+    """A text of hide_formulas, or its first part, with the formulas."""
+    rest = iter(formulas)
+    return STANDS.sub(lambda _: next(rest), text)
 
 
 def break_to_width(text: Text) -> None:
@@ -98,19 +114,25 @@ def break_to_width(text: Text) -> None:
 
 
 def balanced(line: str, most: int) -> str:
-    """A line broken into as few lines of at most so many letters as hold it, about equally long: no word is left alone below."""
-    count, longest = fill(line, most).count("\n"), max(map(len, line.split()), default=0)  # no word is cut
-    while count and most > longest and fill(line, most - 1).count("\n") == count:
+    """A line broken into as few lines of at most so many letters as hold it, about equally long: no word is left alone below.
+
+    A formula stays in one piece, and counts as many letters as are drawn of it.
+    """
+    words, formulas = hide_formulas(line)
+    count, longest = fill(words, most).count("\n"), max(map(len, words.split()), default=0)  # no word is cut
+    while count and most > longest and fill(words, most - 1).count("\n") == count:
         most -= 1
-    return fill(line, most)
+    return show_formulas(fill(words, most), formulas)
 
 
 def shortened(text: Text) -> str:
     """The words of a text up to the last comma, colon or semicolon up to which they fit into one line of its figure."""
     figure = root_figure(text)
     room = figure.bbox.width - 2 * MARGIN / 25.4 * figure.dpi
-    while text.get_window_extent().width > room and (parts := PAUSE.split(text.get_text()))[1:]:
-        text.set_text("".join(parts[:-2]))
+    words, formulas = hide_formulas(text.get_text())
+    while text.get_window_extent().width > room and (parts := PAUSE.split(words))[1:]:
+        words = "".join(parts[:-2])
+        text.set_text(show_formulas(words, formulas))
     return text.get_text()
 
 

@@ -15,7 +15,7 @@ from odesim.inputs.registry import summary
 from odesim.plot.header import add_header, balanced
 from odesim.plot.labels import EndLabels, place_labels, set_intervals
 from odesim.plot.scales import TimeAxis
-from odesim.plot.style import PAGE, WIDTH, compute_layout, literal, new_figure, root_figure
+from odesim.plot.style import PAGE, WIDTH, compute_layout, new_figure, root_figure
 
 ALONE, BESIDE, STACKED, ROW, LOW, BAR = 46.0, 36.0, 19.0, 26.0, 20.0, 6.0
 # heights in mm: a single panel, one of a row, of a stack, of a grid, of a grid of many or above others; a colour bar
@@ -103,8 +103,8 @@ def cells_in_rows(n: int, columns: int = 2) -> list[tuple[int, slice]]:
 
 
 def description(attributes: Mapping[str, Any]) -> str:
-    """What the model of a result is, in words for below the title: the first line of its file; empty where it has none."""
-    return literal(summary(str(attributes.get("model", "")), attributes).replace("`", ""))
+    """What the model of a result is, in prose for below the title: the first line of its file; empty where it has none."""
+    return summary(str(attributes.get("model", "")), attributes)
 
 
 def finish(
@@ -120,7 +120,7 @@ def finish(
     """The figure of these axes, with the time below, the header (title, notes, legend) above, and its last layout.
 
     On the user's Axes `ax` only the time is named, and the labels are placed. time_axis: of all panels. beside: panels without labels of
-    their own. about: a line in words below the title.
+    their own. about: a line of prose below the title.
     """
     figure, ends = root_figure([*axes, *beside][0]), [label for label in labels if label]
     if ax is not None:

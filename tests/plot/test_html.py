@@ -266,6 +266,8 @@ WORDS = {
     r"$\mathrm{gap}_{l,k}$": "gap<sub><i>l</i>,<i>k</i></sub>",
     r"$\mathdefault{10^{-3}}$": "10<sup>-3</sup>",
     r"$\sigma_1$, $\Delta$": "σ<sub>1</sub>, Δ",
+    r"$\bar{x}_{i}$, $\hat{\xi}$": "<i>x\u0304</i><sub><i>i</i></sub>, <i>ξ\u0302</i>",
+    r"$∑_{d \in S}$": "∑<sub><i>d</i> ∈ <i>S</i></sub>",
     "$c^*$": "<i>c</i><sup>*</sup>",
     r"cost \$5": "cost $5",
     "two\nlines": "two<br>lines",

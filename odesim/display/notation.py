@@ -1,4 +1,4 @@
-"""Mathematics in prose as formulas: what terminals show as k^2 I_k(beta) is k² I_k(β) on a page.
+"""Mathematics in prose as formulas: what terminals show as k^2 I_k(beta) is k² I_k(β) on a page and in a picture.
 
 Docstrings, summaries and statements of claims are read in terminals too, and are written in ASCII; code in backticks stays as it is.
 """
@@ -26,6 +26,7 @@ SIGNS = {
     "!=": "≠",
     r"\+-": "±",
     r"(?<![-<])->": "→",
+    r"(?<=\s)<-(?=\s)": "←",
     r"\bsqrt(?=\()|\bsqrt (?=\d)": "√",
     r"(?<=[(\[, -])inf(?=[)\]])|(?<=[(\[]-)inf(?=,)": "∞",
     r"(?<=\d) x (?=\d)": " × ",

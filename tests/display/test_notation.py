@@ -4,14 +4,13 @@ import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from runpy import run_path
 
 import pytest
 
+from odesim.display.notation import pieces
 from tests.support.notation import ASCII, NUMBER
 
 ROOT = Path(__file__).parents[2]
-pieces = run_path(str(ROOT / "docs" / "_ext" / "notation.py"))["pieces"]
 
 
 def shown(text: str) -> str:
