@@ -187,7 +187,7 @@ def integrate(
     system = guarded_system(system, options)
     parameters, numbers = numbers.params, with_slack(system, numbers, options)
     parts = parts_of(system, backend, dtype, strict)
-    of_solver, dims = options.of_solver(), parts.made[dimensions]
+    of_solver, dims = options.of_solver(), parts.derived[dimensions]
     if system.noise:
         compiled, problem = noisy_run(system, numbers, options)
     else:
@@ -224,7 +224,7 @@ def integrate(
         return named_slopes(right_side(parts.compiled, numbers) if system.noise else problem.rhs)(t, now)
 
     # the warning comes after the run: it names states by their slope, for which the right-hand side is compiled anyway
-    below = warn_below_tolerance(system, numbers, options) or warn_below_between(parts.made[looked_at][1], raw.y, layout, options, dtype)
+    below = warn_below_tolerance(system, numbers, options) or warn_below_between(parts.derived[looked_at][1], raw.y, layout, options, dtype)
 
     def again(times_asked: Array) -> dict[str, Array]:
         bare = replace(problem, laws=None)
@@ -243,7 +243,7 @@ def integrate(
         y=y,
         t_end=raw.t_last,
         y_end=y_end,
-        events={name: occurrences for name, occurrences in raw.events.items() if name not in parts.made[guard_names]},
+        events={name: occurrences for name, occurrences in raw.events.items() if name not in parts.derived[guard_names]},
         status=str(raw.status),
         message=late_words + raw.message,
         stats=raw.stats,
@@ -260,7 +260,7 @@ def integrate(
             "initial": numbers.initial,
             "span": (numbers.t0, numbers.t1),
             **{name: value for name, value in options.attributes().items() if name not in OWN},
-            "kernel": (raw.kernel or kernel.key) + parts.made[resets_key],
+            "kernel": (raw.kernel or kernel.key) + parts.derived[resets_key],
             "sensitivities": {name: dict(twins) for name, twins in system.sensitivities.items()},
             "versions": versions(),
             **about,
@@ -268,15 +268,15 @@ def integrate(
             **({"undefined_events": undefined} if (undefined := list(undefined_events(request.loaded, added, raw.t, y, numbers))) else {}),
             **({"below_tolerance": below} if below else {}),
             **({"views": {view.name: type(view).__name__ for view in system.views}} if system.views else {}),
-            **({"levels": lines} if (lines := level_values(parts.made[levels], parameters)) else {}),
-            **({"jumps": jumps} if (jumps := parts.made[jumping_names]) else {}),
-            **({"watched": watched} if (watched := parts.made[watched_names]) else {}),
+            **({"levels": lines} if (lines := level_values(parts.derived[levels], parameters)) else {}),
+            **({"jumps": jumps} if (jumps := parts.derived[jumping_names]) else {}),
+            **({"watched": watched} if (watched := parts.derived[watched_names]) else {}),
         },
-        _observe=lambda t, states: parts.made[Observer](t, states, numbers.sizes, numbers.params, slopes),
+        _observe=lambda t, states: parts.derived[Observer](t, states, numbers.sizes, numbers.params, slopes),
         _violations=lambda: {
             # a run that ends before its first step has broken no law
             law.name: raw.worst.get(law.name, (0.0,))[0]
-            if parts.made[Observer].applies(law, numbers.sizes, numbers.params, numbers.initial)
+            if parts.derived[Observer].applies(law, numbers.sizes, numbers.params, numbers.initial)
             else None
             for law in system.invariants
         },

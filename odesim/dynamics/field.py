@@ -133,7 +133,7 @@ class Field:
 
     def constants(self, y: Array) -> tuple[Invariant, ...]:
         """The declared laws that hold a value on the run from y."""
-        observer = parts_of(self.system, "numpy", "float64", False).made[Observer]
+        observer = parts_of(self.system, "numpy", "float64", False).derived[Observer]
         laws = (law for law in self.system.invariants if law.sense == "constant" and isinstance(law.expr, sp.Basic))
         states = self.layout.split(y)
         return tuple(

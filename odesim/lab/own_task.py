@@ -111,7 +111,7 @@ class OwnTask:
 
     def recorded(self, start: Params) -> tuple[Observable, ...]:
         """The parameters, in the axes of the System of the loss, and the task's observables."""
-        dims = parts_of(self.loss, RunOptions.backend, RunOptions.dtype, False).made[dimensions] if isinstance(self.loss, System) else {}
+        dims = parts_of(self.loss, RunOptions.backend, RunOptions.dtype, False).derived[dimensions] if isinstance(self.loss, System) else {}
         observables = [Observable(name, partial(each_seed, function), (), "an observable") for name, function in self.observables.items()]
         names = [name for name in start if name not in self.observables]
         return (*(Observable.parameter(name, tuple(dims.get(name, ())), "a parameter") for name in names), *observables)
@@ -145,7 +145,7 @@ class OwnTask:
             numbers = bind(system, params=batch, initial=params)
             slopes = named_slopes(right_side(parts.compiled_for(numbers.sizes), numbers))
             rows = {name: np.asarray(value, float)[None] for name, value in params.items()}
-            seen = parts.made[Observer](np.zeros(1), rows, numbers.sizes, numbers.params, slopes)
+            seen = parts.derived[Observer](np.zeros(1), rows, numbers.sizes, numbers.params, slopes)
             now = {name: np.ascontiguousarray(value, float) for name, value in params.items()}
             return float(seen[LOSS][0]), {name: -value for name, value in slopes(0.0, now).items()}
 

@@ -42,7 +42,7 @@ def checked_run(parts: Parts, numbers: Numbers, start: Array, raw: Raw, layout: 
         rows = {**layout.split(y), "t": np.hstack([numbers.t0, raw.t, raw.t_last])}
         return Track(parts.system, numbers, rows, rates_of(parts.system), divided, kept)
 
-    divided, kept = parts.made[looked_at]
+    divided, kept = parts.derived[looked_at]
     if raw.status not in ENDED and extreme((raw.y, raw.y_last, *numbers.params.values()), dtype):
         overflow = first_overflow(parts.system, numbers.sizes, numbers.params, track().rows, dtype)
         if overflow is not None:

@@ -85,7 +85,7 @@ def written_by_all(chunk: Chunk, codes: Array, last: Array) -> Columns:
     return {"OUT": chunk.y, "LAST": last, **counts}
 
 
-def told(columns: Mapping[Any, Any], table: Array | None = None) -> Array:
+def call_table(columns: Mapping[Any, Any], table: Array | None = None) -> Array:
     """A table with these arrays and numbers in its columns, and what another table has elsewhere, or 0."""
     numbers = {AT.get(name, name): value for name, value in columns.items()}
     table = np.zeros(max(len(AT), 1 + max(numbers)), np.int64) if table is None else table.copy()

@@ -7,40 +7,49 @@ are the same numbers, so bits are those of one loop, but for what contracts acro
 """
 
 import ast
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from odesim.base.parsing import parse
 
-LOAD = re.compile(r"\w+ = S\[[\d +l]+\]")
-END = "= right("
-"""What the last line of a piece has in it."""
+END = "right"
+"""The function that the last line of a piece calls."""
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Lines of a lane, how often they set which names, and the names that they read before they set them."""
+    """Lines of a lane.
 
-    lines: list[str]
-    sets: Counter[str]
-    reads: set[str]
+    sets: how often they set which names. reads: names that they read before they set them. loads: {name: the place in memory from which
+    a line takes it}. stores: the places where they write.
+    """
+
+    lines: list[str] = field(default_factory=list)
+    sets: Counter[str] = field(default_factory=Counter)
+    reads: set[str] = field(default_factory=set)
+    loads: dict[str, str] = field(default_factory=dict)
+    stores: set[str] = field(default_factory=set)
 
 
 def pieces_of(lines: Iterable[str]) -> list[Piece]:
     """Straight lines, cut after each right-hand side."""
-    pieces = [Piece([], Counter(), set())]
+    pieces = [Piece()]
     for line in lines:
-        last = pieces[-1]
-        names = [n for n in ast.walk(parse(line)) if isinstance(n, ast.Name)]
+        last, tree = pieces[-1], parse(line)
+        nodes = list(ast.walk(tree))
+        names = [n for n in nodes if isinstance(n, ast.Name)]
         sets = {n.id for n in names if isinstance(n.ctx, ast.Store)}
-        own = sets if "+= " in line else set()  # such a line reads what it sets
+        changed = sets if any(isinstance(n, ast.AugAssign) for n in nodes) else set()  # such a line reads what it sets
         last.lines.append(line)
-        last.reads.update(({n.id for n in names if isinstance(n.ctx, ast.Load)} | own) - last.sets.keys())
+        last.reads.update(({n.id for n in names if isinstance(n.ctx, ast.Load)} | changed) - last.sets.keys())
         last.sets.update(sets)
-        if END in line:
-            pieces.append(Piece([], Counter(), set()))
+        match tree.body:
+            case [ast.Assign([ast.Name(name)], ast.Subscript() as place)] if {n.id for n in names} == {name, "S", "l"}:
+                last.loads[name] = ast.unparse(place)
+        last.stores.update(ast.unparse(n) for n in nodes if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store))
+        if any(isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id == END for n in nodes):
+            pieces.append(Piece())
     return pieces
 
 
@@ -50,10 +59,9 @@ def in_pieces(lines: Sequence[str], logical: Collection[str], rows: range, width
     A name that is only set by a load, from where no piece but the last stores, is loaded again.
     """
     pieces = pieces_of(lines)
-    early = [line.split(" = ") for piece in pieces[:-1] for line in piece.lines if LOAD.fullmatch(line)]
-    stored = {line.split(" = ")[0] for piece in pieces[:-1] for line in piece.lines if line.startswith("S[")}
+    stored = set[str]().union(*(piece.stores for piece in pieces[:-1]))
     times = sum((piece.sets for piece in pieces), Counter[str]())
-    loads = {name: place for name, place in early if times[name] == 1 and place not in stored}
+    loads = {x: place for piece in pieces[:-1] for x, place in piece.loads.items() if times[x] == 1 and place not in stored}
     places = dict(loads)
     wanted, out = set[str](), list[list[str]]()
     for k, piece in reversed(list(enumerate(pieces))):

@@ -19,7 +19,7 @@ from odesim.ir.noise import STEP
 from odesim.ir.scalars import Formulas
 from odesim.ir.series import taylor_coefficients
 from odesim.run.conditions import Turns, part_obstacle
-from odesim.run.lane_call import Inputs, put_statuses, told, written_by_all
+from odesim.run.lane_call import Inputs, call_table, put_statuses, written_by_all
 from odesim.run.lane_feed import start_rows
 from odesim.run.lane_kernel import kernel_text
 from odesim.run.lane_noise import LaneNoise
@@ -148,7 +148,7 @@ class LaneEngine:
         if call.parts is not None:
             turns = Turns(call.parts, codes, chunk.steps, chunk.rejected, request.options.max_steps)
             columns |= {"PART_START": turns.start, "PART_END": turns.end, "PLACES": turns.places}
-        table = told(columns)
+        table = call_table(columns)
         size = count if pool is None else min(max(count // (BLOCKS * pool._max_workers), LEAST), MOST)
         if flow is not None and pool is not None:  # a round of few members takes as long as one of many
             size = max(LEAST, -(-count // pool._max_workers))
@@ -182,19 +182,19 @@ class LaneEngine:
 
     def _march(self, table: Array, members: Array) -> None:
         """Integrates these members, each over its part."""
-        self._block(told({"ORDER": members}, table), 0, len(members))
+        self._block(call_table({"ORDER": members}, table), 0, len(members))
 
     def _resets(self, table: Array, members: Array) -> None:
         """Lets compiled rules of events act on members (k,)."""
         assert self.plan.resets is not None
         memory = np.empty(self.plan.resets.rows(self.plan.formulas.count)["end"])
-        self._call("resets", told({"STATE": memory, "ORDER": members, "END": len(members)}, table))
+        self._call("resets", call_table({"STATE": memory, "ORDER": members, "END": len(members)}, table))
 
     def _rates(self, table: Array, dtype: str, members: Array, t: Array, y: Array) -> Array:
         """The derivatives (k, n) of members (k,) at t (k,) and y (k, n)."""
         out, memory, y = np.empty(y.shape), self.memory(), np.ascontiguousarray(y, np.float64)
         columns = {"STATE": memory, "ORDER": members, "LAST": y, "T_END": t, "OUT": out, "END": len(members)}
-        self._call("rates", told(columns, table))
+        self._call("rates", call_table(columns, table))
         return out.astype(dtype, copy=False)
 
     def _block(self, table: Array, first: int, end: int) -> None:
@@ -202,7 +202,7 @@ class LaneEngine:
         memory = self.memory() if self.lanes is None else self.lanes
         start = np.empty((end - first, len(start_rows(rows_of(self.plan)))))
         search = LaneSearch(self.plan, memory, int(table[AT["FACTS"]]), compiled_kernel(self.plan).get("probe", 0))
-        self._call("run", told({**search.slots, "STATE": memory, "START": start, "FIRST": first, "END": end}, table))
+        self._call("run", call_table({**search.slots, "STATE": memory, "START": start, "FIRST": first, "END": end}, table))
 
 
 def member(arrays: Mapping[str, Array], i: int) -> dict[str, Any]:

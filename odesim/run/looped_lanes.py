@@ -15,7 +15,7 @@ from odesim.base.errors import SpecError
 from odesim.base.memo import IdentityKey, Memo
 from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
-from odesim.run.lane_call import Columns, put_statuses, read_by_all, starts, told, written_by_all
+from odesim.run.lane_call import Columns, call_table, put_statuses, read_by_all, starts, written_by_all
 from odesim.run.lane_feed import frames
 from odesim.run.lane_kernel import look_numbers, module_text
 from odesim.run.lane_plan import AT
@@ -149,7 +149,7 @@ class Call:
         nothing = np.zeros(max(METHODS[engine.request.options.method].stages, 2), np.int64)
         self.columns = {**read, **written_by_all(chunk, self.codes, np.empty((len(own), self.n))), "STOP": stop, "NOTHING": nothing}
         self.columns |= {"RIGHT": engine.right.functions["stage"], "STATES": self.n, "PARAMS": own, "PARAMS_GAP": gap}
-        self.table = told({**self.columns, "CLOCK": self.n + gap if clock else -1})
+        self.table = call_table({**self.columns, "CLOCK": self.n + gap if clock else -1})
 
     def block(self, ends: tuple[int, int]) -> None:
         """Integrates members ends[0] to ends[1] - 1."""
@@ -158,7 +158,7 @@ class Call:
         memory = np.zeros((self.step.count + 2) * WIDTH + 8)  # most of it is never touched, so it takes no time
         start = np.empty((ends[1] - ends[0], self.n + 2))
         columns = {"STATE": -(-memory.ctypes.data // 64) * 64, "START": start, "TABLE": bound.table, "FIRST": ends[0], "END": ends[1]}
-        table = told(columns, self.table)  # alive while the kernel reads it
+        table = call_table(columns, self.table)  # alive while the kernel reads it
         self.kernel(table.ctypes.data)
 
 

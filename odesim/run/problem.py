@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from odesim.targets.products import BoundProducts
 
 
-class Made(dict[Callable[[System], Any], Any]):
+class Derived(dict[Callable[[System], Any], Any]):
     """{function of a System: what it returns}, made where it is first asked for; after that it takes no call."""
 
     def __init__(self, system: System) -> None:
@@ -76,9 +76,9 @@ class Parts:
         return default_sizes(self.system)
 
     @cached_property
-    def made(self) -> "Made":
-        """What is made of the System for a run: its Observer, dimensions, what events read and set."""
-        return Made(self.system)
+    def derived(self) -> "Derived":
+        """What is derived from the System for a run: its Observer, dimensions, what events read and set."""
+        return Derived(self.system)
 
     @cached_property
     def held(self) -> HeldSystem:

@@ -14,7 +14,7 @@ from odesim.base.arrays import Array, put_rows, rows_where
 from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.run.conditions import Turns
 from odesim.run.event_functions import Flow, Point
-from odesim.run.lane_call import Columns, address_of, told
+from odesim.run.lane_call import Columns, address_of, call_table
 from odesim.run.lane_dense import start_sums
 from odesim.run.lane_plan import AT, KernelPlan
 from odesim.run.resets import Effects, Resetting
@@ -241,7 +241,7 @@ class EventStore:
         self.first, self._names, self._events, self._chunk = first, names, events, chunk
         listed = {"LISTED_T": chunk.event_t, "LISTED_I": chunk.event_index, "LISTED_N": chunk.event_count, "MARKS": events.marks}
         starts = {"Y0": int(table[AT["LAST"]]), "PART_START": int(table[AT["T_END"]])}
-        self._table = told({**listed, **starts, "LISTED": chunk.event_t.shape[2] if chunk.event_count.shape[1] else -1}, table)
+        self._table = call_table({**listed, **starts, "LISTED": chunk.event_t.shape[2] if chunk.event_count.shape[1] else -1}, table)
         self.guards = np.unique(events.event_of[events.guards]).tolist()
         self.counts, self.room = np.zeros((end - first, names), np.int64), ROOM
         self._times, self._places = np.zeros((*self.counts.shape, ROOM)), np.zeros((*self.counts.shape, ROOM), np.int64)
@@ -256,7 +256,7 @@ class EventStore:
         """The addresses that the lanes are told, and more: members have the numbers that they have in the whole call."""
         columns = {"FOUND_T": self._times, "FOUND_I": self._places, "FOUND_N": self.counts}
         back = {name: address_of(array) - self.first * array[0].nbytes for name, array in columns.items()}
-        return told({**back, "KEPT": self.room, **more}, self._table)
+        return call_table({**back, "KEPT": self.room, **more}, self._table)
 
     def record(self, at: Point) -> Array:
         """Writes the events of members among those of the whole run; returns which (k, columns) were at the times of the members."""

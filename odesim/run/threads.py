@@ -19,7 +19,7 @@ from odesim.base.errors import DeviceError, SolveError, counted
 from odesim.ensembles.request import Chunk, EnsembleRequest
 from odesim.inputs.bind import Numbers
 from odesim.run.conditions import Turns, part_obstacle
-from odesim.run.lane_call import Columns, Inputs, param_columns, put_statuses, told
+from odesim.run.lane_call import Columns, Inputs, call_table, param_columns, put_statuses
 from odesim.run.lane_feed import feed_texts
 from odesim.run.lane_kernel import function_text, head_text, step_loops
 from odesim.run.lane_plan import AT, KernelPlan, Rows
@@ -251,7 +251,7 @@ class Launch:
             self.columns |= {"PART_START": cp.zeros(count), "PART_END": cp.zeros(count)}
             self.columns |= {"PLACES": cp.zeros(count, np.int64), "ORDER": cp.arange(count)}
         self.stop = pinned_flag()
-        self.table = cp.asarray(told({**self.columns, "STOP": self.stop, "END": count, "COUNT": count}))
+        self.table = cp.asarray(call_table({**self.columns, "STOP": self.stop, "END": count, "COUNT": count}))
 
     def run(self, kernel: Any, stop: Array, chunk: Chunk) -> None:
         """Launches the kernel, waits, and copies the results into the chunk."""

@@ -76,12 +76,12 @@ def side_of_descent(
     parts = parts_of(system, RunOptions.backend, RunOptions.dtype, False)
     slopes = named_slopes(right_side(parts.compiled_for(numbers.sizes), numbers))
     with np.errstate(all="ignore"):
-        seen = parts.made[Observer](step * reached, states, numbers.sizes, numbers.params, slopes)
+        seen = parts.derived[Observer](step * reached, states, numbers.sizes, numbers.params, slopes)
     values = {name: np.asarray(value) for name, value in {**states, **seen}.items()}
     notes = () if len(reached) == len(iterations) else (f"the discrete map: {run.message}",)
 
     loaders = {name: partial(np.asarray, value[None], float) for name, value in values.items()}
-    return Side(system.name, reached, "iterations", loaders, parts.made[dimensions], notes=notes)
+    return Side(system.name, reached, "iterations", loaders, parts.derived[dimensions], notes=notes)
 
 
 # Checks that a stored integration is the theory of a stored training: its settings and its parameters.
